@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The 32-bit instruction descriptor of tcgen05.mma, for the kinds without block scaling.
+
+PTX ISA, "Instruction descriptor".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.smem_descriptor import Major
+
+
+class Kind(Enum):
+    """The .kind of an instruction."""
+
+    F16 = "f16"
+    TF32 = "tf32"
+    F8F6F4 = "f8f6f4"
+    I8 = "i8"
+
+
+class Format(Enum):
+    """What an element is: (name, bits that it takes in shared memory)."""
+
+    F16 = ("f16", 16)
+    BF16 = ("bf16", 16)
+    TF32 = ("tf32", 32)
+    F32 = ("f32", 32)
+    E4M3 = ("e4m3", 8)
+    E5M2 = ("e5m2", 8)
+    E2M3 = ("e2m3", 8)
+    E3M2 = ("e3m2", 8)
+    E2M1 = ("e2m1", 8)
+    U8 = ("u8", 8)
+    S8 = ("s8", 8)
+    S32 = ("s32", 32)
+
+    @property
+    def nbytes(self) -> int:
+        return self.value[1] // 8
+
+
+_INPUTS: dict[Kind, dict[int, Format]] = {
+    Kind.F16: {0: Format.F16, 1: Format.BF16},
+    Kind.TF32: {2: Format.TF32},
+    Kind.F8F6F4: {0: Format.E4M3, 1: Format.E5M2, 3: Format.E2M3, 4: Format.E3M2, 5: Format.E2M1},
+    Kind.I8: {0: Format.U8, 1: Format.S8},
+}
+_OUTPUTS: dict[Kind, dict[int, Format]] = {
+    Kind.F16: {0: Format.F16, 1: Format.F32},
+    Kind.TF32: {1: Format.F32},
+    Kind.F8F6F4: {0: Format.F16, 1: Format.F32},
+    Kind.I8: {2: Format.S32},
+}
+# With cta_group::1; integer products come in fewer widths.
+_N_ALLOWED = {
+    kind: frozenset((8, 16, 24, *range(32, 257, 16)) if kind is Kind.I8 else range(8, 257, 8)) for kind in Kind
+}
+
+
+@dataclass(frozen=True)
+class InstrDescriptor:
+    """One dense MMA with cta_group::1: D (m x n) += A (m x k) * B (n x k) transposed."""
+
+    kind: Kind
+    m: int
+    n: int
+    k: int
+    a: Format
+    b: Format
+    d: Format
+    a_major: Major
+    b_major: Major
+    negate_a: bool
+    negate_b: bool
+
+
+@lru_cache(maxsize=256)
+def decode(kind: str, bits: int) -> InstrDescriptor:
+    """The instruction descriptor `bits` of an MMA of `.kind::kind`, cta_group::1.
+
+    Raises Fault, with the field's name, for values that the PTX ISA does not define; NotJudged for kinds, sparsity and
+    saturation that the emulator does not know.
+    """
+    try:
+        known = Kind(kind)
+    except ValueError:
+        raise NotJudged(f"tcgen05.mma of kind {kind}") from None
+    where = f"instruction descriptor {bits:#010x} of kind {kind}"
+    if bits >> 2 & 1:
+        raise NotJudged(f"{where}: sparse A (bit 2)")
+    if bits & 0b11:
+        raise Fault(f"{where}: sparsity selector (bits 0-1) is {bits & 3} while A is dense")
+    if bits >> 3 & 1:
+        if known is not Kind.I8:
+            raise Fault(f"{where}: saturate (bit 3) is for kind i8 alone")
+        raise NotJudged(f"{where}: saturate (bit 3)")
+    for bit in (6, 23, 29):
+        if bits >> bit & 1:
+            raise Fault(f"{where}: reserved bit {bit} is 1")
+    if shift := bits >> 30:
+        raise Fault(f"{where}: maximum shift (bits 30-31) is {shift}, which needs .ws")
+    negate_a, negate_b = bool(bits >> 13 & 1), bool(bits >> 14 & 1)
+    if known is Kind.I8 and (negate_a or negate_b):
+        raise Fault(f"{where}: negate (bits 13-14) is not for integers")
+    m, n = (bits >> 24 & 0x1F) << 4, (bits >> 17 & 0x3F) << 3
+    if m not in (64, 128):
+        raise Fault(f"{where}: M (bits 24-28) is {m}; cta_group::1 allows 64 and 128")
+    if n not in _N_ALLOWED[known]:
+        raise Fault(f"{where}: N (bits 17-22) is {n}, which kind {kind} does not allow")
+    a = _format(where, "A type (bits 7-9)", _INPUTS[known], bits >> 7 & 7)
+    b = _format(where, "B type (bits 10-12)", _INPUTS[known], bits >> 10 & 7)
+    d = _format(where, "D type (bits 4-5)", _OUTPUTS[known], bits >> 4 & 3)
+    if d is Format.F16 and Format.BF16 in (a, b):
+        raise Fault(f"{where}: D type f16 does not go with bf16 inputs")
+    k = 32 // a.nbytes
+    return InstrDescriptor(known, m, n, k, a, b, d, Major(bits >> 15 & 1), Major(bits >> 16 & 1), negate_a, negate_b)
+
+
+def _format(where: str, field: str, table: dict[int, Format], code: int) -> Format:
+    if code not in table:
+        raise Fault(f"{where}: {field} is {code}, which the kind does not define")
+    return table[code]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Number formats of the tensor path: half, bfloat16, tf32 and fp8 as bit patterns, and their float32 values.
+
+Array functions take and return NumPy arrays; the `*_scalar` functions take and return Python ints (bit patterns).
+Widening is exact. Narrowing rounds to nearest, ties to even, and turns every NaN into the canonical pattern (PTX ISA,
+`cvt`).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+U8 = npt.NDArray[np.uint8]
+U16 = npt.NDArray[np.uint16]
+U32 = npt.NDArray[np.uint32]
+F32 = npt.NDArray[np.float32]
+
+F16_NAN = 0x7FFF
+BF16_NAN = 0x7FFF
+F32_NAN = 0x7FFFFFFF
+TF32_MASK = 0xFFFFE000
+"""tf32 is the upper 19 bits of a float32, and the tensor core ignores the rest (PTX ISA, alternate formats)."""
+
+
+def _table(dtype: Any, unsigned: type[np.unsignedinteger[Any]], count: int) -> F32:
+    with np.errstate(invalid="ignore"):
+        table: F32 = np.arange(count, dtype=unsigned).view(dtype).astype(np.float32)
+    table.setflags(write=False)
+    return table
+
+
+# A table look-up is the fastest exact widening in NumPy: shifts and a multiply need a separate pass for infinities and
+# NaN.
+_F16_TABLE = _table(np.float16, np.uint16, 1 << 16)
+_E4M3_TABLE = _table(ml_dtypes.float8_e4m3fn, np.uint8, 1 << 8)
+_E5M2_TABLE = _table(ml_dtypes.float8_e5m2, np.uint8, 1 << 8)
+
+
+def f16_to_f32(bits: U16) -> F32:
+    """float32 values of float16 bit patterns, in the shape of `bits`."""
+    return _F16_TABLE.take(bits)
+
+
+def bf16_to_f32(bits: U16) -> F32:
+    """float32 values of bfloat16 bit patterns, in the shape of `bits`."""
+    wide = bits.astype(np.uint32)
+    np.left_shift(wide, 16, out=wide)
+    return wide.view(np.float32)
+
+
+def e4m3_to_f32(bits: U8) -> F32:
+    """float32 values of fp8 e4m3 (finite, NaN at 0x7F and 0xFF) bit patterns."""
+    return _E4M3_TABLE.take(bits)
+
+
+def e5m2_to_f32(bits: U8) -> F32:
+    """float32 values of fp8 e5m2 bit patterns."""
+    return _E5M2_TABLE.take(bits)
+
+
+def tf32_truncate(bits: U32) -> F32:
+    """float32 values that the tensor core sees of 32-bit operands in kind::tf32."""
+    return np.bitwise_and(bits, np.uint32(TF32_MASK)).view(np.float32)
+
+
+def f32_to_f16(values: F32) -> U16:
+    """float16 bit patterns of `values`, nearest even; overflow gives infinity, NaN gives 0x7FFF."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bits = values.astype(np.float16).view(np.uint16)
+    nan = np.isnan(values)
+    if nan.any():
+        bits[nan] = F16_NAN
+    return bits
+
+
+def f32_to_bf16(values: F32) -> U16:
+    """bfloat16 bit patterns of `values`, nearest even; overflow gives infinity, NaN gives 0x7FFF."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    rounded = ((bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) >> np.uint32(16)).astype(
+        np.uint16
+    )
+    nan = np.isnan(values)
+    if nan.any():
+        rounded[nan] = BF16_NAN
+    return rounded
+
+
+def f32_to_f16_scalar(bits: int) -> int:
+    """float16 bit pattern of one float32 bit pattern, nearest even."""
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return F16_NAN
+    sign, magnitude = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
+    if magnitude >= 0x47800000:  # 2^16 and above, infinity included
+        return sign | 0x7C00
+    if magnitude < 0x38800000:  # below the smallest normal, 2^-14: a multiple of 2^-24
+        return sign | round(bits_to_float(magnitude) * 16777216.0)
+    # A carry out of the significand moves into the exponent, and from the largest exponent into infinity: both are
+    # right.
+    return sign | ((magnitude - 0x38000000 + 0x0FFF + ((magnitude >> 13) & 1)) >> 13)
+
+
+def f32_to_bf16_scalar(bits: int) -> int:
+    """bfloat16 bit pattern of one float32 bit pattern, nearest even."""
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return BF16_NAN
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def f16_to_f32_scalar(bits: int) -> int:
+    """float32 bit pattern of one float16 bit pattern."""
+    return (
+        float_to_bits(float(_F16_TABLE[bits]))
+        if bits & 0x7FFF <= 0x7C00
+        else (bits & 0x8000) << 16 | 0x7F800000 | (bits & 0x3FF) << 13
+    )
+
+
+def bf16_to_f32_scalar(bits: int) -> int:
+    """float32 bit pattern of one bfloat16 bit pattern."""
+    return bits << 16
+
+
+def bits_to_float(bits: int) -> float:
+    """The value of a float32 bit pattern as a Python float (exact)."""
+    value: float = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return value
+
+
+def float_to_bits(value: float) -> int:
+    """The float32 bit pattern nearest to `value` (ties to even); overflow gives infinity, NaN gives 0x7FFFFFFF."""
+    if value != value:
+        return F32_NAN
+    try:
+        bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    except OverflowError:
+        return 0xFF800000 if value < 0 else 0x7F800000
+    return bits

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor copies of the TMA unit between global memory and one CTA's shared memory, tiled mode.
+
+Shared memory is a uint8 array, indexed by absolute shared::cta address. A copy is done whole when called; when that is,
+is the machine's choice. Elements are never interpreted: a copy moves bytes, and fills what is out of bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.memory import Bytes, GlobalMemory
+from tmagen.emu.swizzle import REPEAT_BYTES, Index, box_units
+from tmagen.emu.tensormap import DataType, Interleave, TensorMap
+
+SMEM_ALIGNMENT = 128
+# These round or flush on the way.
+_UNJUDGED_TYPES = frozenset({DataType.FLOAT32_FTZ, DataType.TFLOAT32, DataType.TFLOAT32_FTZ})
+# complex128 stands for 16 opaque bytes: NumPy moves it fastest.
+_UNIT_DTYPE: dict[int, np.dtype[Any]] = {
+    8: np.dtype(np.uint64),
+    16: np.dtype(np.complex128),
+}
+_ELEMENT_DTYPE: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
+
+
+class _Clip(NamedTuple):
+    """What of a box is in bounds, outermost dimension first: positions in the box, and these elements in place."""
+
+    where: tuple[slice, ...]
+    view: npt.NDArray[Any]
+
+
+def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: tuple[int, ...]) -> int:
+    """Copy the box at `coords` (signed, innermost first) to shared address `dst`; returns the bytes to complete on the
+    mbarrier.
+
+    Writes the whole box: elements outside the tensor become zero or NaN (PTX ISA, "Tensor access modes: out-of-bound
+    access"). Rows of a swizzled box lie at the swizzle's span, and what a narrower row leaves free stays as it was.
+    Raises Fault for a map or an operand that cannot be and for bytes outside an allocation or shared memory; NotJudged
+    for interleaved, packed and rounding element types.
+    """
+    units = _smem_units(tmap, smem, dst, coords, "load")
+    window = _window(tmap, smem, dst)
+    if _is_inside(tmap, coords) and coords[0] * tmap.element_bytes % 16 == 0 and tmap.swizzle.pattern.unit == 16:
+        view = _box_view(tmap, memory, coords, "load")
+        window[units if tmap.rank <= 2 else units.reshape(view.shape)] = view
+        return tmap.box_bytes
+    dtype = _ELEMENT_DTYPE[tmap.element_bytes]
+    tile = np.full(tmap.counts[::-1], tmap.fill, dtype)
+    clip = _clip(tmap, memory, coords, "load")
+    if clip:
+        tile[clip.where] = clip.view
+    window[units] = tile.reshape(tmap.rows, -1).view(window.dtype)
+    return tmap.box_bytes
+
+
+def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: tuple[int, ...]) -> None:
+    """Copy the box at shared address `src` to `coords` of the tensor; elements past an upper edge are dropped.
+
+    Raises Fault for what `load` does and for a negative start coordinate, which the hardware traps on; NotJudged also
+    for element strides.
+    """
+    units = _smem_units(tmap, smem, src, coords, "store")
+    if min(coords) < 0:
+        raise Fault(f"TMA store with a negative start coordinate: {coords}")
+    if any(step != 1 for step in tmap.element_strides[1:]):
+        raise NotJudged(f"TMA store with element strides {tmap.element_strides}")
+    window = _window(tmap, smem, src)
+    if _is_inside(tmap, coords) and coords[0] * tmap.element_bytes % 16 == 0 and tmap.swizzle.pattern.unit == 16:
+        view = _box_view(tmap, memory, coords, "store")
+        view[...] = window[units].reshape(view.shape)
+        return
+    clip = _clip(tmap, memory, coords, "store")
+    if clip:
+        tile = window[units].view(_ELEMENT_DTYPE[tmap.element_bytes]).reshape(tmap.counts[::-1])
+        clip.view[...] = tile[clip.where]
+
+
+def _smem_units(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> Index:
+    """Check the operands; return the box's units in shared memory, counted from `address` rounded down to 1024."""
+    if tmap.problems:
+        raise Fault(f"TMA {what} with an invalid tensor map: {'; '.join(tmap.problems)}")
+    if tmap.interleave is not Interleave.NONE:
+        raise NotJudged(f"TMA {what} with interleave {tmap.interleave.name}")
+    if tmap.data_type.is_packed or tmap.data_type in _UNJUDGED_TYPES:
+        raise NotJudged(f"TMA {what} of element type {tmap.data_type.name}")
+    if len(coords) != tmap.rank:
+        raise Fault(f"TMA {what} of {len(coords)} coordinates with a tensor map of rank {tmap.rank}")
+    if address % SMEM_ALIGNMENT:
+        raise Fault(f"TMA {what}: shared memory address {address:#x} is not a multiple of {SMEM_ALIGNMENT}")
+    if not 0 <= address <= smem.size - tmap.footprint:
+        box = f"box of {tmap.footprint:,} bytes at shared memory address {address:#x}"
+        raise Fault(f"TMA {what}: {box} leaves the {smem.size:,} bytes of the CTA")
+    return box_units(tmap.swizzle.pattern, address % REPEAT_BYTES, tmap.rows, tmap.row_bytes, tmap.pitch)
+
+
+def _window(tmap: TensorMap, smem: Bytes, address: int) -> npt.NDArray[np.generic]:
+    """Shared memory from the 1024-byte line of `address` on, as units."""
+    view: npt.NDArray[np.generic] = smem[address // REPEAT_BYTES * REPEAT_BYTES :].view(
+        _UNIT_DTYPE[tmap.swizzle.pattern.unit]
+    )
+    return view
+
+
+def _is_inside(tmap: TensorMap, coords: tuple[int, ...]) -> bool:
+    """Whether the whole box is in bounds and without element strides."""
+    for start, box, dim in zip(coords, tmap.counts, tmap.dims, strict=True):
+        if start < 0 or start + box > dim:
+            return False
+    return tmap.counts[1:] == tmap.box[1:]
+
+
+def _box_view(tmap: TensorMap, memory: GlobalMemory, coords: tuple[int, ...], what: str) -> npt.NDArray[np.generic]:
+    """A box that is wholly in bounds, in place in global memory: 16-byte units, outermost dimension first."""
+    start = tmap.address + coords[0] * tmap.element_bytes
+    extent = tmap.row_bytes
+    for coord, stride, count in zip(coords[1:], tmap.strides, tmap.counts[1:], strict=True):
+        start += coord * stride
+        extent += (count - 1) * stride
+    data, offset = _find(memory, start, extent, coords, what)
+    shape = (*tmap.counts[:0:-1], tmap.row_bytes // 16)
+    return np.ndarray(shape, _UNIT_DTYPE[16], data, offset, (*tmap.strides[::-1], 16))
+
+
+def _clip(tmap: TensorMap, memory: GlobalMemory, coords: tuple[int, ...], what: str) -> _Clip | None:
+    """The in-bounds part of a box, by elements; None where nothing of it is in bounds."""
+    steps = (1, *tmap.element_strides[1:])
+    strides = (tmap.element_bytes, *tmap.strides)
+    start, extent = tmap.address, tmap.element_bytes
+    where: list[slice] = []
+    for coord, step, count, dim, stride in zip(coords, steps, tmap.counts, tmap.dims, strides, strict=True):
+        first = max(0, -(coord // step)) if coord < 0 else 0  # the first e with coord + e * step >= 0
+        end = min(count, -((coord - dim) // step))  # the first e with coord + e * step >= dim
+        if end <= first:
+            return None
+        where.append(slice(first, end))
+        start += (coord + first * step) * stride
+        extent += (end - 1 - first) * step * stride
+    data, offset = _find(memory, start, extent, coords, what)
+    where.reverse()
+    byte_steps = tuple(step * stride for step, stride in zip(steps, strides, strict=True))[::-1]
+    view = np.ndarray(
+        tuple(s.stop - s.start for s in where), _ELEMENT_DTYPE[tmap.element_bytes], data, offset, byte_steps
+    )
+    return _Clip(tuple(where), view)
+
+
+def _find(memory: GlobalMemory, start: int, extent: int, coords: tuple[int, ...], what: str) -> tuple[Bytes, int]:
+    try:
+        allocation = memory.find(start, extent)
+    except Fault as fault:
+        raise Fault(f"TMA {what} of the box at {coords}: {fault}") from fault
+    return allocation.data, start - allocation.address
