@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import resource
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def test_own_addresses_are_aligned_and_apart(align):
     spans = [(a.address, a.end) for a in (memory.allocate(n, align=align) for n in (1, 255, 100_000, 0, 16))]
     assert all(start % align == 0 for start, _ in spans)
     ordered = sorted(spans)
-    assert all(after[0] - before[1] >= 1 << 29 for before, after in zip(ordered, ordered[1:], strict=False))
+    assert all(after[0] - before[1] >= 1 << 29 for before, after in pairwise(ordered))
 
 
 def test_a_given_address_is_kept_and_own_ones_avoid_it():
@@ -42,7 +43,9 @@ def test_a_given_address_is_kept_and_own_ones_avoid_it():
     assert [a.address for a in memory.allocations] == sorted(a.address for a in (first, fixed, below, own))
 
 
-@pytest.mark.parametrize(("address", "nbytes"), [(0x10000, 1), (0x10FF0, 32), (0xFFF0, 32), (0xF000, 0x3000), (0x10000, 0)])
+@pytest.mark.parametrize(
+    ("address", "nbytes"), [(0x10000, 1), (0x10FF0, 32), (0xFFF0, 32), (0xF000, 0x3000), (0x10000, 0)]
+)
 def test_overlap_is_refused(address, nbytes):
     memory = GlobalMemory()
     memory.allocate(0x1000, address=0x10000)
@@ -60,9 +63,16 @@ def test_neighbours_may_touch_but_an_access_may_not_cross():
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"nbytes": -1}, {"nbytes": 1, "align": 24}, {"nbytes": 1, "align": 8}, {"nbytes": 1, "address": 24}, {"nbytes": 1, "address": 0},
-                  {"nbytes": 32, "address": (1 << 48) - 16}]
-)  # fmt: skip
+    "arguments",
+    [
+        {"nbytes": -1},
+        {"nbytes": 1, "align": 24},
+        {"nbytes": 1, "align": 8},
+        {"nbytes": 1, "address": 24},
+        {"nbytes": 1, "address": 0},
+        {"nbytes": 32, "address": (1 << 48) - 16},
+    ],
+)
 def test_impossible_allocations_are_refused(arguments):
     with pytest.raises(ValueError, match=r"cannot allocate|alignment|address"):
         GlobalMemory().allocate(**arguments)
@@ -71,7 +81,8 @@ def test_impossible_allocations_are_refused(arguments):
 def test_accesses_outside_fault_with_address_and_neighbour():
     memory = GlobalMemory()
     allocation = memory.allocate(100)
-    for address, nbytes in ((allocation.address - 1, 1), (allocation.address + 100, 1), (allocation.address + 99, 2), (0, 1)):
+    start = allocation.address
+    for address, nbytes in ((start - 1, 1), (start + 100, 1), (start + 99, 2), (0, 1)):
         with pytest.raises(Fault, match=f"{nbytes} bytes at {address:#x}"):
             memory.view(address, nbytes)
     with pytest.raises(Fault, match=f"nearest below is 100 bytes at {allocation.address:#x}"):

@@ -130,7 +130,8 @@ def test_a_step_along_k_adds_32_bytes_to_the_start(swizzle, width):
     """Each step's bytes are where TMA put them: row r, byte b of a tile at the swizzle of tile + r * width + b."""
     tile = 0x6000
     for step in range(width // 32):
-        operand = operand_addresses(SmemDescriptor.decode(encode(tile + 32 * step, 0, 8 * width, swizzle)), 128, 16, 2, Major.K)
+        desc = SmemDescriptor.decode(encode(tile + 32 * step, 0, 8 * width, swizzle))
+        operand = operand_addresses(desc, 128, 16, 2, Major.K)
         for row in range(128):
             for k in range(16):
                 logical = tile + row * width + step * 32 + 2 * k

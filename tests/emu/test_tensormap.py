@@ -23,9 +23,9 @@ GOOD = TensorMap(
     swizzle=SwizzleMode.B128,
     l2_promotion=L2Promotion.B128,
 )
-PACKED = replace(
-    GOOD, data_type=DataType.U6_ALIGN16B, dims=(256, 50, 7), strides=(224, 11200), box=(128, 8, 2), swizzle=SwizzleMode.B128
-)
+PACKED = replace(GOOD, data_type=DataType.U6_ALIGN16B, dims=(256, 50, 7), strides=(224, 11200), box=(128, 8, 2))
+
+FLAT = {"rank": 2, "dims": (8, 8), "strides": (16,), "box": (8, 8), "element_strides": (1, 1)}
 
 
 def test_layout_of_the_bytes():
@@ -55,10 +55,18 @@ def maps(draw):
         return tuple(draw(st.lists(st.integers(low, high), min_size=n, max_size=n)))
 
     return TensorMap(
-        draw(st.sampled_from(DataType)), rank, draw(st.integers(0, 2**64 - 1)), some(0, 2**64 - 1, rank), some(0, 2**64 - 1, rank - 1),
-        some(0, 2**16 - 1, rank), some(0, 255, rank), draw(st.sampled_from(Interleave)), draw(st.sampled_from(SwizzleMode)),
-        draw(st.sampled_from(L2Promotion)), draw(st.sampled_from(OobFill)),
-    )  # fmt: skip
+        data_type=draw(st.sampled_from(DataType)),
+        rank=rank,
+        address=draw(st.integers(0, 2**64 - 1)),
+        dims=some(0, 2**64 - 1, rank),
+        strides=some(0, 2**64 - 1, rank - 1),
+        box=some(0, 2**16 - 1, rank),
+        element_strides=some(0, 255, rank),
+        interleave=draw(st.sampled_from(Interleave)),
+        swizzle=draw(st.sampled_from(SwizzleMode)),
+        l2_promotion=draw(st.sampled_from(L2Promotion)),
+        oob_fill=draw(st.sampled_from(OobFill)),
+    )
 
 
 @given(maps())
@@ -134,13 +142,18 @@ def test_valid_maps_have_no_problems():
         ({"box": (72, 8, 2), "swizzle": SwizzleMode.B128_ATOM_64B}, "wider than the 128 bytes"),
         ({"interleave": Interleave.B32}, "needs swizzle B32, not B128"),
         ({"interleave": Interleave.B32, "swizzle": SwizzleMode.B32, "address": 0x1010}, "not a multiple of 32"),
-        ({"interleave": Interleave.B32, "swizzle": SwizzleMode.B32}, "stride 208 of dimension 1 is not a multiple of 32"),
-        ({"interleave": Interleave.B16, "rank": 2, "dims": (8, 8), "strides": (16,), "box": (8, 8),
-          "element_strides": (1, 1)}, "interleave needs rank 3"),
-        ({"data_type": DataType.UINT16, "oob_fill": OobFill.NAN_REQUEST_ZERO_FMA}, "NaN fill needs a floating-point type"),
+        (
+            {"interleave": Interleave.B32, "swizzle": SwizzleMode.B32},
+            "stride 208 of dimension 1 is not a multiple of 32",
+        ),
+        (FLAT | {"interleave": Interleave.B16}, "interleave needs rank 3"),
+        (
+            {"data_type": DataType.UINT16, "oob_fill": OobFill.NAN_REQUEST_ZERO_FMA},
+            "NaN fill needs a floating-point type",
+        ),
         ({"data_type": DataType.U4_ALIGN8B, "dims": (101, 50, 7)}, "odd"),
     ],
-)  # fmt: skip
+)
 def test_each_rule(change, message):
     assert any(message in problem for problem in replace(GOOD, **change).validate())
 

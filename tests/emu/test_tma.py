@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TMA loads and stores against an element-by-element reference.
 
-The reference walks the box one element at a time, by the formulas of the PTX ISA ("Tensor access modes", "Swizzling modes"): element e of
-the box is tensor element coord + e * element stride; its row lies at the row pitch, and the swizzle moves its 16-byte chunk.
+The reference walks the box one element at a time, by the formulas of the PTX ISA ("Tensor access modes", "Swizzling
+modes"): element e of the box is tensor element coord + e * element stride; its row lies at the row pitch, and the
+swizzle moves its 16-byte chunk.
 """
 
 from __future__ import annotations
@@ -72,9 +73,16 @@ def make(dtype, dims, box, swizzle=SwizzleMode.NONE, *, extra=0, steps=None, fil
     rng = np.random.default_rng(seed)
     allocation.data[:] = rng.integers(0, 256, allocation.nbytes, np.uint8)
     tmap = TensorMap(
-        dtype, len(dims), allocation.address + PAD, tuple(dims), tuple(strides), tuple(box), tuple(steps or (1,) * len(dims)),
-        swizzle=swizzle, oob_fill=fill,
-    )  # fmt: skip
+        data_type=dtype,
+        rank=len(dims),
+        address=allocation.address + PAD,
+        dims=tuple(dims),
+        strides=tuple(strides),
+        box=tuple(box),
+        element_strides=tuple(steps or (1,) * len(dims)),
+        swizzle=swizzle,
+        oob_fill=fill,
+    )
     assert tmap.validate() == ()
     return memory, allocation.data, tmap, np.full(SMEM_BYTES, 0xEE, np.uint8)
 
@@ -108,7 +116,8 @@ def check_store(memory, data, tmap, smem, base, coords):
 
 
 WIDTH = {SwizzleMode.NONE: 48, SwizzleMode.B32: 32, SwizzleMode.B64: 64}
-EDGES = [(0, 0), (8, 5), (3, 5), (-8, 2), (-3, -1), (60, 28), (64, 31), (90, 3), (3, 32), (-200, 0), (1000, 1000), (0, -300)]
+EDGES = [(0, 0), (8, 5), (3, 5), (-8, 2), (-3, -1), (60, 28), (64, 31), (90, 3), (3, 32)]
+EDGES += [(-200, 0), (1000, 1000), (0, -300)]
 
 
 @pytest.mark.parametrize("swizzle", list(SwizzleMode))
@@ -200,12 +209,13 @@ def test_a_tensor_past_2_to_the_31_elements():
     allocation = memory.allocate(4 * stride + 256)
     for row in range(5):
         allocation.data[row * stride : row * stride + 256] = np.arange(256, dtype=np.uint8) ^ row
-    tmap = TensorMap(DataType.FLOAT16, 2, allocation.address, (128, 5), (stride,), (64, 4), (1, 1), swizzle=SwizzleMode.B128)
+    swizzle = SwizzleMode.B128
+    tmap = TensorMap(DataType.FLOAT16, 2, allocation.address, (128, 5), (stride,), (64, 4), (1, 1), swizzle=swizzle)
     smem = np.zeros(8192, np.uint8)
     for first in (0, 1, 3):
         tma.load(tmap, memory, smem, 1024, (64, first))
         for row in range(4):
-            got = [smem[swizzled(tmap.swizzle, 1024 + 128 * row + byte)] for byte in range(128)]
+            got = [smem[swizzled(swizzle, 1024 + 128 * row + byte)] for byte in range(128)]
             assert got == [(128 + byte) ^ (first + row) if first + row < 5 else 0 for byte in range(128)]
     smem[:] = 0x5A
     tma.store(tmap, memory, smem, 1024, (64, 3))
@@ -267,6 +277,7 @@ class TestOperandsThatCannotBe:
         ],
     )
     def test_what_is_not_judged(self, dtype, interleave, swizzle, match):
-        tmap = TensorMap(dtype, 3, self.tmap.address, (64, 4, 4), (128, 512), (32, 2, 2), (1, 1, 1), interleave, swizzle)
+        dims, strides, box = (64, 4, 4), (128, 512), (32, 2, 2)
+        tmap = TensorMap(dtype, 3, self.tmap.address, dims, strides, box, (1, 1, 1), interleave, swizzle)
         assert tmap.validate() == ()
         self.both(NotJudged, match, tmap=tmap, coords=(0, 0, 0))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor memory: the allocator's rules, and which word every register of every lane is.
 
-Fragments are checked as linear maps: the PTX ISA's figures say by how many lanes and columns each bit of the thread index and of the
-register index moves.
+Fragments are checked as linear maps: the PTX ISA's figures say by how many lanes and columns each bit of the thread
+index and of the register index moves.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ class TestAccessRules:
         tmem.alloc(64)
         with pytest.raises(Fault, match=r"touches tensor memory columns .* allocated columns: 64 at 0"):
             tmem.ld(shape, num, column, 0, pack=pack, split=split)
+        values = np.zeros((num * PER_REPEAT[shape], 32), np.uint32)
         with pytest.raises(Fault, match="touches tensor memory columns"):
-            values = np.zeros((num * PER_REPEAT[shape], 32), np.uint32)
             tmem.st(shape, num, column, 0, values, unpack=pack, split=split)
 
     def test_the_gap_between_the_halves_of_16x32bx2_is_not_touched(self):
@@ -196,7 +196,9 @@ class TestAccessRules:
         tmem.dealloc(32, 32)
         assert tmem.ld("16x32bx2", 32, 0, 0, split=64).shape == (32, 32)
 
-    @pytest.mark.parametrize(("shape", "num"), [("8x8b", 1), ("32x32b", 3), ("32x32b", 256), ("16x256b", 64), ("16x64b", 0)])
+    @pytest.mark.parametrize(
+        ("shape", "num"), [("8x8b", 1), ("32x32b", 3), ("32x32b", 256), ("16x256b", 64), ("16x64b", 0)]
+    )
     def test_unknown_shapes(self, shape, num):
-        with pytest.raises(NotJudged, match="tcgen05.ld/st of shape"):
+        with pytest.raises(NotJudged, match=r"tcgen05\.ld/st of shape"):
             numbered().ld(shape, num, 0, 0)
