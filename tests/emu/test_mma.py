@@ -326,6 +326,8 @@ def test_a_chain_runs_in_order_whatever_it_mixes():
             setup.op(word=word, d=32),
             setup.op(word=word, accumulate=False),
             setup.op(word=word),
+            setup.op(word=word, accumulate=False),
+            setup.op(word=word),
             setup.op(word=word, scale_d=1),
             setup.op(word=word),
             setup.op(word=word, disable_lanes=(1, 2, 3, 4)),
@@ -364,6 +366,14 @@ class TestFaults:
         with pytest.raises(Fault, match=message):
             setup.run(**change)
         assert np.array_equal(setup.tmem.words, before)
+
+    def test_the_end_of_shared_memory(self):
+        """The last operand that fits, and one that starts 16 bytes later."""
+        setup = Setup()
+        last = SMEM_BYTES - 128 * 32
+        setup.run(a=descriptor(last, 2048, 128, SwizzleMode.NONE))
+        with pytest.raises(Fault, match=f"reaches byte {SMEM_BYTES + 15:,}"):
+            setup.run(a=descriptor(last + 16, 2048, 128, SwizzleMode.NONE))
 
     def test_m_64_at_another_lane(self):
         with pytest.raises(Fault, match="M = 64: D at lane 32 must be at lane 0 or 16"):

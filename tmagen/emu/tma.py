@@ -51,7 +51,7 @@ def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: t
     """
     units = _smem_units(tmap, smem, dst, coords, "load")
     window = _window(tmap, smem, dst)
-    if _is_inside(tmap, coords) and coords[0] * tmap.element_bytes % 16 == 0 and tmap.swizzle.pattern.unit == 16:
+    if _is_inside(tmap, coords) and tmap.swizzle.pattern.unit == 16:
         view = _box_view(tmap, memory, coords, "load")
         window[units if tmap.rank <= 2 else units.reshape(view.shape)] = view
         return tmap.box_bytes
@@ -76,7 +76,7 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
     if any(step != 1 for step in tmap.element_strides[1:]):
         raise NotJudged(f"TMA store with element strides {tmap.element_strides}")
     window = _window(tmap, smem, src)
-    if _is_inside(tmap, coords) and coords[0] * tmap.element_bytes % 16 == 0 and tmap.swizzle.pattern.unit == 16:
+    if _is_inside(tmap, coords) and tmap.swizzle.pattern.unit == 16:
         view = _box_view(tmap, memory, coords, "store")
         view[...] = window[units].reshape(view.shape)
         return
