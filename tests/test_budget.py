@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tmagen.arch import arch_of
-from tmagen.budget import Budget, budget_of, deepest_pipeline, power_of_two_at_least, round_up
+from tmagen.budget import (
+    Budget,
+    budget_of,
+    deepest_pipeline,
+    power_of_two_at_least,
+    round_up,
+)
 from tmagen.ir import DType, Gemm, Pipeline, Problem, Target, Tile
 
 LEGAL_TILES = [Tile(128, n, k) for n in range(16, 257, 16) for k in (32, 64, 128)]

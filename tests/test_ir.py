@@ -8,7 +8,19 @@ import pytest
 
 import tmagen
 from tmagen.arch import ARCHES, arch_of
-from tmagen.ir import Cluster, DType, Gemm, Layout, Pipeline, Policy, Problem, Schedule, Shape, Target, Tile
+from tmagen.ir import (
+    Cluster,
+    DType,
+    Gemm,
+    Layout,
+    Pipeline,
+    Policy,
+    Problem,
+    Schedule,
+    Shape,
+    Target,
+    Tile,
+)
 
 NAMES = {
     cls.__name__: cls

@@ -12,7 +12,19 @@ from hypothesis import strategies as st
 from tmagen import legality
 from tmagen.arch import arch_of
 from tmagen.errors import Diagnostic, SpecError
-from tmagen.ir import Cluster, DType, Gemm, Layout, Pipeline, Policy, Problem, Schedule, Shape, Target, Tile
+from tmagen.ir import (
+    Cluster,
+    DType,
+    Gemm,
+    Layout,
+    Pipeline,
+    Policy,
+    Problem,
+    Schedule,
+    Shape,
+    Target,
+    Tile,
+)
 from tmagen.legality import RULES, check, require_legal
 
 ARCH = arch_of(Target.SM_100A)

@@ -39,11 +39,11 @@ _HOME_OF: dict[str, str] = {
     "budget_of": "budget",
     "check": "legality",
     "emit": "emit",
-    "from_toml": "spec",
+    "from_toml": "spec_toml",
     "plan": "plan",
     "require_legal": "legality",
     "to_command": "spec",
-    "to_toml": "spec",
+    "to_toml": "spec_toml",
     "verify": "verify",
 }
 
@@ -125,5 +125,6 @@ if TYPE_CHECKING:
     from tmagen.legality import check, require_legal
     from tmagen.plan import Plan, plan
     from tmagen.presets import PRESETS
-    from tmagen.spec import from_toml, to_command, to_toml
+    from tmagen.spec import to_command
+    from tmagen.spec_toml import from_toml, to_toml
     from tmagen.verify import verify

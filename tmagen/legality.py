@@ -15,6 +15,7 @@ from tmagen.budget import budget_of, deepest_pipeline, tmem_columns_of
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.ir import Cluster, DType, Gemm, Layout, Policy, Schedule, Tile
 from tmagen.typecheck import wrong_type, wrong_types
+from tmagen.words import one_of
 
 Rule = Callable[[Gemm, Arch], Iterator[Diagnostic]]
 
@@ -40,18 +41,8 @@ def require_legal(spec: Gemm) -> None:
         raise SpecError(*diagnostics)
 
 
-def _one_of(values: Iterable[object]) -> str:
-    """`a`, `a or b`, `a, b or c`; a long run of equal steps as `16 to 256 in steps of 16`."""
-    found = list(values)
-    if len(found) > 4 and all(isinstance(value, int) for value in found):
-        first, second, last = found[0], found[1], found[-1]
-        return f"{first} to {last} in steps of {second - first}"  # type: ignore[operator]
-    words = [str(value) for value in found]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
 def _values(dtypes: Iterable[DType]) -> str:
-    return _one_of(dtype.value for dtype in dtypes)
+    return one_of(dtype.value for dtype in dtypes)
 
 
 # --- tile -----------------------------------------------------------------------------------------
@@ -79,7 +70,7 @@ def tile_m(spec: Gemm, arch: Arch) -> Iterator[Diagnostic]:
     """M of the tile is M of the MMA: the warpgroup reads one row of TMEM per thread."""
     if spec.tile.m not in arch.block_m:
         yield Diagnostic(
-            f"tile.m = {spec.tile.m:,} is no M of the MMA on {arch.target.value}: it is {_one_of(arch.block_m)}",
+            f"tile.m = {spec.tile.m:,} is no M of the MMA on {arch.target.value}: it is {one_of(arch.block_m)}",
             hint=_try_tile(spec.tile, arch),
         )
 
@@ -88,7 +79,7 @@ def tile_n(spec: Gemm, arch: Arch) -> Iterator[Diagnostic]:
     """N of the tile is N of the MMA."""
     if spec.tile.n not in arch.block_n:
         yield Diagnostic(
-            f"tile.n = {spec.tile.n:,} is no N of the MMA on {arch.target.value}: it is {_one_of(arch.block_n)}",
+            f"tile.n = {spec.tile.n:,} is no N of the MMA on {arch.target.value}: it is {one_of(arch.block_n)}",
             hint=_try_tile(spec.tile, arch),
         )
 
@@ -97,7 +88,7 @@ def tile_k(spec: Gemm, arch: Arch) -> Iterator[Diagnostic]:
     """A row of an operand tile is one swizzle atom of 64 or 128 bytes, or two of 128."""
     if spec.tile.k not in arch.block_k:
         yield Diagnostic(
-            f"tile.k = {spec.tile.k:,} is no whole number of swizzle atoms: it is {_one_of(arch.block_k)}",
+            f"tile.k = {spec.tile.k:,} is no whole number of swizzle atoms: it is {one_of(arch.block_k)}",
             hint=_try_tile(spec.tile, arch),
         )
 
@@ -197,7 +188,7 @@ def cluster(spec: Gemm, arch: Arch) -> Iterator[Diagnostic]:
     size = spec.cluster
     if (size.m, size.n) not in arch.clusters:
         legal = (repr(Cluster(m, n)) for m, n in arch.clusters)
-        yield Diagnostic(f"cluster = {size!r} is not supported on {arch.target.value}: it is {_one_of(legal)}")
+        yield Diagnostic(f"cluster = {size!r} is not supported on {arch.target.value}: it is {one_of(legal)}")
 
 
 # --- problem --------------------------------------------------------------------------------------

@@ -9,11 +9,10 @@ from enum import Enum
 from typing import Any, get_args, get_type_hints
 
 from tmagen.errors import Diagnostic
+from tmagen.words import shown
 
 INT_BITS = 63
 """Integers of more bits than this are refused unread: no field is near it, and printing one could take minutes."""
-
-_SHOWN_CHARACTERS = 60
 
 
 _KINDS: dict[type, dict[str, tuple[type, ...]]] = {}
@@ -24,15 +23,6 @@ def _kinds(cls: type) -> dict[str, tuple[type, ...]]:
     if cls not in _KINDS:
         _KINDS[cls] = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(cls).items()}
     return _KINDS[cls]
-
-
-def shown(value: object) -> str:
-    """``value`` as a message shows it: its own repr, cut to a readable length."""
-    try:
-        text = repr(value)
-    except Exception:  # a repr that fails is the caller's, and must not hide what is wrong
-        return f"<{type(value).__name__}>"
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 def _described(kind: type) -> str:
