@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nvcc makes of the emitted text: no warning, no spill, and no loop around an instruction that one thread issues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_text import tvm_registers
+from tmagen.emit import emit
+from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, Tile
+from tmagen.plan import plan
+from tmagen.presets import PRESETS
+from tmagen.toolchain import (
+    Nvcc,
+    compile_cubin,
+    compile_nvrtc,
+    compile_object,
+    disassemble,
+)
+from tools.regen import pinned_nvcc
+
+FLAGS = ("-O3",)
+WARNINGS = ("-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror")
+
+CORNERS = [
+    Gemm(tile=Tile(128, 16, 32), pipeline=Pipeline(24)),
+    Gemm(tile=Tile(128, 48, 128), pipeline=Pipeline(1, Policy.SERIAL), schedule=Schedule(True, 3, 1)),
+    Gemm(tile=Tile(128, 240, 64), schedule=Schedule(True)),
+    Gemm(problem=Problem(a=DType.BF16, b=DType.BF16, d=DType.F32), tile=Tile(128, 256, 64), pipeline=Pipeline(4)),
+    Gemm(problem=Problem(d=DType.F32), tile=Tile(128, 16, 64), schedule=Schedule(True)),
+    Gemm(problem=Problem(shape=Shape(129, 136, 0)), schedule=Schedule(True)),
+    Gemm(problem=Problem(d=DType.BF16, shape=Shape(300, 300, 300)), tile=Tile(128, 80, 32)),
+]
+
+
+@pytest.fixture(scope="module")
+def nvcc() -> Nvcc:
+    return pinned_nvcc()
+
+
+def source_of(spec: Gemm, folder: Path) -> Path:
+    path = folder / "kernel.cu"
+    path.write_text(emit(plan(spec)))
+    return path
+
+
+@pytest.mark.parametrize("spec", [*(preset.spec for preset in PRESETS.values()), *CORNERS], ids=lambda s: plan(s).name)
+def test_compiles_whole_without_a_warning(spec: Gemm, nvcc: Nvcc, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    compiled = compile_object(nvcc, source_of(spec, tmp_path), tmp_path / "out", flags=(*FLAGS, *WARNINGS))
+    (kernel,) = compiled.cubin.kernels
+    assert (kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) == (0, 0, 0)
+
+
+def test_compiles_with_c_symbols(nvcc: Nvcc, tmp_path: Path) -> None:
+    spec = PRESETS["step6"].spec
+    (tmp_path / "out").mkdir()
+    flags = (*FLAGS, *WARNINGS, "-DTMAGEN_EXTERN_C")
+    compiled = compile_object(nvcc, source_of(spec, tmp_path), tmp_path / "out", flags=flags)
+    assert [kernel.name for kernel in compiled.cubin.kernels] == [plan(spec).name]
+
+
+@pytest.mark.parametrize("step", ["step4", "step5", "step6"])
+def test_issued_once_and_no_more_registers_than_tvm(step: str, nvcc: Nvcc, tmp_path: Path) -> None:
+    cubin = compile_cubin(nvcc, source_of(PRESETS[step].spec, tmp_path), flags=FLAGS)
+    sass = disassemble(cubin.data, nvcc=nvcc)
+    assert "UTCHMMA" in sass and "UTMALDG" in sass and "UTMASTG" in sass
+    assert "BRA.U.ANY" not in sass
+    (kernel,) = cubin.kernels
+    assert kernel.registers <= tvm_registers(step, nvcc, tmp_path)
+
+
+@pytest.mark.parametrize("step", ["step4", "step6", "step6-4096"])
+def test_nvrtc_compiles_the_device_part_alone(step: str) -> None:
+    spec = PRESETS[step].spec
+    compiled = compile_nvrtc(emit(plan(spec)))
+    assert plan(spec).name in compiled.ptx

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example project builds against the generated kernels as a user would build it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+from tools.regen import pinned_nvcc
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "cmake"
+CMAKE = Path(sysconfig.get_path("scripts"), "cmake")
+
+
+def test_the_cmake_project_builds_and_links(tmp_path: Path) -> None:
+    nvcc = pinned_nvcc()
+    # The wheels keep libcudart in lib, where nvcc's own search path does not reach; an installed CUDA needs none of this.
+    environment = {**os.environ, "LIBRARY_PATH": os.pathsep.join(map(str, nvcc.library_dirs))}
+    configure = [CMAKE, "-S", EXAMPLE, "-B", tmp_path, f"-DCMAKE_CUDA_COMPILER={nvcc.path}"]
+    for command in (configure, [CMAKE, "--build", tmp_path, "--parallel", "2"]):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "warning" not in done.stderr.lower()
+    run = subprocess.run([tmp_path / "gemm_example"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    linked = subprocess.run(["ldd", tmp_path / "gemm_example"], capture_output=True, text=True, check=True)
+    assert "libcuda.so" not in linked.stdout
