@@ -71,7 +71,8 @@ def _read(key: str, value: Any) -> Any:
     if kind is Shape:
         sizes: list[Any] = value if isinstance(value, list) else []
         if len(sizes) == 3 and all(type(size) is int for size in sizes):
-            return Shape(*(_bounded(key, size) for size in sizes))
+            m, n, k = (_bounded(key, size) for size in sizes)
+            return Shape(m, n, k)
         raise SpecError(_wrong(key, value, "an array of three integers [M, N, K]"))
     if issubclass(kind, Enum):
         words = {member.value: member for member in kind}
@@ -83,7 +84,7 @@ def _read(key: str, value: Any) -> Any:
         raise SpecError(_wrong(key, value, takes))
     if type(value) is not kind:
         raise SpecError(_wrong(key, value, _TOML_TYPES[kind]))
-    return _bounded(key, value) if kind is int else value
+    return _bounded(key, value) if isinstance(value, int) and kind is int else value
 
 
 def _bounded(key: str, value: int) -> int:
