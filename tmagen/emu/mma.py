@@ -45,6 +45,7 @@ class Mma(NamedTuple):
     disable_lanes: tuple[int, int, int, int] | None = None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def execute(op: Mma, smem: Bytes, tmem: Tmem) -> None:
     """Execute one instruction.
 
@@ -53,6 +54,7 @@ def execute(op: Mma, smem: Bytes, tmem: Tmem) -> None:
     _run((op,), smem, tmem)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def execute_chain(ops: Sequence[Mma], smem: Bytes, tmem: Tmem) -> None:
     """Execute instructions in order, those that only add to the accumulator of the one before together with it."""
     start = 0
