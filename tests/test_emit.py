@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from tests.strategies import legal_specs
 from tmagen.emit import emit
 from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, Tile
+from tmagen.names import refusal
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
 
@@ -103,6 +104,15 @@ def test_the_header_holds_no_path_and_the_command() -> None:
     head = STEP6[: STEP6.index("#ifndef")]
     assert "tmagen emit --persistent" in head
     assert not re.search(r"(?<![\w.])/\w+/", head)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_identifier_of_the_file_is_refused_as_a_name(name: str) -> None:
+    chosen = plan(PRESETS[name].spec)
+    code = re.sub(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"', " ", emit(chosen))
+    words = set(re.findall(r"\b[A-Za-z]\w*", code))
+    own = {word for word in words if chosen.name.lower() in word.lower()}
+    assert {word for word in words - own if refusal(word) is None} == set()
 
 
 def test_the_same_text_in_another_process() -> None:

@@ -98,3 +98,8 @@ def test_no_name_clashes_with_the_c_library(tmp_path: Path) -> None:
     clashing = {words[line] for line in lines if line < len(words)}  # an unbalanced macro errs on the line after
     assert len(clashing) > 500
     assert [word for word in sorted(clashing) if refusal(word) is None] == []
+
+
+@pytest.mark.parametrize("name", ["launch", "ptx", "kernel", "status", "Tile", "problem", "tile", "GemmArgs", "map_a"])
+def test_names_of_the_emitted_file_itself(name: str) -> None:
+    assert refusal(name) == "is a name that the emitted file uses for something else"

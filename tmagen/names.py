@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from tmagen.template_words import is_emitted
+
 MAX_CHARACTERS = 64
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -119,4 +121,6 @@ def refusal(name: str) -> str | None:
         return "ends in _t, as the types of the C library do"
     if name in _LIBC or _LIBC_VARIANT.sub("", name) in _LIBC or _MATH.fullmatch(name) or _LIBC_FAMILY.fullmatch(name):
         return "belongs to the C library"
+    if is_emitted(name):
+        return "is a name that the emitted file uses for something else"
     return None
