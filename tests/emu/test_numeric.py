@@ -100,6 +100,20 @@ class TestNarrowing:
         assert narrow_scalar(bits) == want
 
 
+@pytest.mark.parametrize(
+    ("pack", "narrow"),
+    [(numeric.f32_pair_to_f16x2, numeric.f32_to_f16), (numeric.f32_pair_to_bf16x2, numeric.f32_to_bf16)],
+)
+def test_pairs(pack, narrow):
+    bits = np.random.default_rng(1).integers(0, 1 << 32, (2, 4096), np.uint32)
+    bits[:, :3] = [[0x7FC00001, 0xFF800000, 0x7F7FFFFF], [0xFFFFFFFF, 0x80000000, 0x33000001]]
+    low, high = bits.view(np.float32)
+    got = pack(low, high)
+    assert got.dtype == np.uint32
+    assert np.array_equal(got & 0xFFFF, narrow(low))
+    assert np.array_equal(got >> 16, narrow(high))
+
+
 @given(bits=WORDS)
 def test_tf32_drops_the_low_13_bits(bits):
     assert numeric.tf32_truncate(np.array([bits], np.uint32)).view(np.uint32)[0] == bits >> 13 << 13

@@ -68,12 +68,12 @@ def tf32_truncate(bits: U32) -> F32:
     return np.bitwise_and(bits, np.uint32(TF32_MASK)).view(np.float32)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def f32_to_f16(values: F32) -> U16:
     """float16 bit patterns of `values`, nearest even; overflow gives infinity, NaN gives 0x7FFF."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        bits = values.astype(np.float16).view(np.uint16)
-    nan = np.isnan(values)
-    if nan.any():
+    bits = values.astype(np.float16).view(np.uint16)
+    nan = values != values
+    if np.count_nonzero(nan):
         bits[nan] = F16_NAN
     return bits
 
@@ -81,13 +81,29 @@ def f32_to_f16(values: F32) -> U16:
 def f32_to_bf16(values: F32) -> U16:
     """bfloat16 bit patterns of `values`, nearest even; overflow gives infinity, NaN gives 0x7FFF."""
     bits = np.ascontiguousarray(values).view(np.uint32)
-    rounded = ((bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) >> np.uint32(16)).astype(
-        np.uint16
-    )
-    nan = np.isnan(values)
-    if nan.any():
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = ((bits + odd + np.uint32(0x7FFF)) >> np.uint32(16)).astype(np.uint16)
+    nan = values != values
+    if np.count_nonzero(nan):
         rounded[nan] = BF16_NAN
     return rounded
+
+
+def f32_pair_to_f16x2(low: F32, high: F32) -> U32:
+    """Words of two float16 each, `low` in bits 0 to 15; `low` and `high` are one-dimensional and of one length."""
+    return f32_to_f16(_interleave(low, high)).view(np.uint32)
+
+
+def f32_pair_to_bf16x2(low: F32, high: F32) -> U32:
+    """Words of two bfloat16 each, `low` in bits 0 to 15; `low` and `high` are one-dimensional and of one length."""
+    return f32_to_bf16(_interleave(low, high)).view(np.uint32)
+
+
+def _interleave(low: F32, high: F32) -> F32:
+    both = np.empty(2 * low.size, np.float32)
+    both[0::2] = low
+    both[1::2] = high
+    return both
 
 
 def f32_to_f16_scalar(bits: int) -> int:
