@@ -78,15 +78,14 @@ def f32_to_f16(values: F32) -> U16:
     return bits
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def f32_to_bf16(values: F32) -> U16:
     """bfloat16 bit patterns of `values`, nearest even; overflow gives infinity, NaN gives 0x7FFF."""
-    bits = np.ascontiguousarray(values).view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    rounded = ((bits + odd + np.uint32(0x7FFF)) >> np.uint32(16)).astype(np.uint16)
+    bits = values.astype(ml_dtypes.bfloat16).view(np.uint16)
     nan = values != values
     if np.count_nonzero(nan):
-        rounded[nan] = BF16_NAN
-    return rounded
+        bits[nan] = BF16_NAN
+    return bits
 
 
 def f32_pair_to_f16x2(low: F32, high: F32) -> U32:
