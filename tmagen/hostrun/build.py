@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a kernel file to a program that can be asked to launch it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tmagen.hostrun.errors import NotModelledError
+from tmagen.hostrun.parameters import ParameterTable, parameter_tables
+from tmagen.hostrun.session import Device, HostSession
+from tmagen.hostrun.source import find_namespace, harness
+from tmagen.ir import DType
+from tmagen.toolchain import (
+    CompileError,
+    Cubin,
+    Nvcc,
+    compile_host,
+    compile_object,
+    find_nvcc,
+    link_host,
+)
+
+_RUNTIME = Path(__file__).parent / "runtime"
+_WITHOUT_MAIN = ("state", "errors", "registration", "launch", "device", "function", "stream", "memory", "tensor_map")
+_SOURCES = (*_WITHOUT_MAIN, "entry_point", "protocol", "serve")
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """A kernel file's host part, linked to the stand-in runtime, and its device part as PTX and machine code.
+
+    It owns a temporary folder: use it as a context manager, or call :meth:`close`.
+    """
+
+    namespace: str
+    nvcc: Nvcc
+    arch: str
+    elements: tuple[DType, DType, DType]  # of A, B and D
+    static_mnk: tuple[int, int, int]  # 0: given at run time
+    ptx: str
+    cubin: Cubin
+    tables: dict[str, ParameterTable]
+    _program: Path = field(repr=False)
+    _folder: Path = field(repr=False)
+
+    def start(self, devices: Sequence[Device] = (Device(),)) -> HostSession:
+        """Starts the program on a machine with these GPUs."""
+        return HostSession(self._program, [*map(_device_line, devices), *self.configuration()])
+
+    def configuration(self) -> tuple[str, ...]:
+        """The lines that tell the stand-in runtime about the kernels."""
+        return kernel_lines(self.tables, self.cubin, self.arch)
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def build(
+    source: Path,
+    *,
+    nvcc: Nvcc | None = None,
+    arch: str = "sm_100a",
+    flags: Sequence[str] = (),
+    extern_c: bool = False,
+) -> HostProgram:
+    """Compiles `source` as it stands, once, and links its host part to the stand-in runtime.
+
+    Raises SourceFormError for a file of another form, CompileError where nvcc rejects it, NotModelledError where it
+    calls CUDA functions that the stand-in lacks.
+    """
+    nvcc = nvcc or find_nvcc(arch=arch)
+    namespace = find_namespace(source.read_text(encoding="utf-8", errors="replace"), str(source))
+    folder = Path(tempfile.mkdtemp(prefix="tmagen-"))
+    try:
+        unit = folder / "harness.cu"
+        unit.write_text(harness(source, namespace, extern_c=extern_c))
+        options = [f"-I{_RUNTIME}", f"-I{source.absolute().parent}", "-w", *flags]
+        if extern_c:
+            options.append("-DTMAGEN_EXTERN_C")
+        # Two processes: the stand-in is compiled while nvcc runs.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            runtime = pool.submit(_runtime_object, nvcc)
+            compiled = compile_object(nvcc, unit, folder, arch=arch, flags=options)
+            program = folder / "host"
+            _link([compiled.path, runtime.result()], program, ["-pthread"])
+        with HostSession(program, ()) as session:
+            introduction = session.introduction
+        a, b, d = map(DType, introduction["elements"])
+        m, n, k = map(int, introduction["static_mnk"])
+        tables = parameter_tables(compiled.ptx)
+        return HostProgram(
+            namespace, nvcc, arch, (a, b, d), (m, n, k), compiled.ptx, compiled.cubin, tables, program, folder
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def build_runtime(folder: Path, *, nvcc: Nvcc | None = None) -> Path:
+    """Builds the stand-in as a shared libcudart in `folder`, for programs with a main of their own.
+
+    Such a program, linked with `--cudart shared` and run with LD_LIBRARY_PATH set to `folder`, reads its devices and
+    kernels (:func:`kernel_lines`) from the file that TMAGEN_HOSTRUN_CONFIG names, and appends what it does, one JSON
+    object a line, to the one that TMAGEN_HOSTRUN_RECORD names. Returns the library's path.
+    """
+    nvcc = nvcc or find_nvcc()
+    folder.mkdir(parents=True, exist_ok=True)
+    major = nvcc.version.split(".")[0]
+    library = folder / f"libcudart.so.{major}"
+    with tempfile.TemporaryDirectory(prefix="tmagen-") as scratch:
+        built = Path(scratch) / "runtime.o"
+        _compile_runtime(nvcc, (*_WITHOUT_MAIN, "entry_point", "protocol"), built, ["-fPIC"])
+        _link([built], library, ["-shared", f"-Wl,-soname,{library.name}"])
+    link = folder / "libcudart.so"
+    link.unlink(missing_ok=True)
+    link.symlink_to(library.name)
+    return library
+
+
+def kernel_lines(tables: dict[str, ParameterTable], cubin: Cubin, arch: str) -> tuple[str, ...]:
+    """What the stand-in runtime must know about kernels, in the form in which it reads it."""
+    static = {kernel.name: kernel.static_smem_bytes for kernel in cubin.kernels}
+    return tuple(
+        " ".join(
+            [
+                "kernel",
+                name,
+                arch,
+                str(table.max_threads),
+                str(static[name]),
+                *(f"{p.offset}:{p.size}" for p in table.parameters),
+            ]
+        )
+        for name, table in tables.items()
+    )
+
+
+def device_lines(devices: Sequence[Device]) -> tuple[str, ...]:
+    """The GPUs, in the form in which the stand-in runtime reads them."""
+    return tuple(map(_device_line, devices))
+
+
+def _device_line(device: Device) -> str:
+    return f"device {device.major} {device.minor} {device.sm_count} {device.smem_optin_bytes}"
+
+
+class _SharedObject:
+    """The compiled stand-in, kept for as long as this process lives: every host program links the same one."""
+
+    def __init__(self, nvcc: Nvcc) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tmagen-")
+        self.path = Path(self._folder.name) / "runtime.o"
+        _compile_runtime(nvcc, _SOURCES, self.path, [])
+
+
+@lru_cache(maxsize=4)
+def _shared_object(nvcc: Nvcc) -> _SharedObject:
+    return _SharedObject(nvcc)
+
+
+def _runtime_object(nvcc: Nvcc) -> Path:
+    return _shared_object(nvcc).path
+
+
+def _compile_runtime(nvcc: Nvcc, parts: Sequence[str], out: Path, flags: Sequence[str]) -> None:
+    """Compiles the stand-in as one translation unit: its parts share most of their headers."""
+    unit = out.with_suffix(".cpp")
+    unit.write_text("".join(f'#include "{part}.cpp"\n' for part in parts))
+    compile_host(nvcc, unit, out, flags=[f"-I{_RUNTIME}", "-w", "-O0", *flags])
+
+
+def _link(objects: Sequence[Path], out: Path, flags: Sequence[str]) -> None:
+    try:
+        link_host(objects, out, flags=flags)
+    except CompileError as error:
+        missing = sorted(set(re.findall(r"undefined reference to [`']([^']+)'", error.output)))
+        if not missing:
+            raise
+        raise NotModelledError(f"the stand-in runtime lacks {', '.join(missing)}, which the host part calls") from error

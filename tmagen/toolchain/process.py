@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every tool is run: output captured, language neutral, nothing left behind when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tmagen.errors import Diagnostic
+from tmagen.toolchain.errors import ToolchainError
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A tool that ran to its end."""
+
+    status: int  # exit status; negative: the signal that ended it
+    output: str  # stdout, then stderr
+
+
+def run(
+    command: Sequence[str | Path], *, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Finished:
+    """Runs `command` to its end, its temporary files in `cwd` where one is given.
+
+    Raises ToolchainError if the program cannot be started.
+    """
+    variables = {**os.environ, "LC_ALL": "C", **(environment or {})}
+    if cwd is not None:
+        variables["TMPDIR"] = str(cwd)
+    try:
+        done = subprocess.run(
+            [str(part) for part in command],
+            cwd=cwd,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ToolchainError(Diagnostic(f"cannot run {command[0]}: {reason}")) from error
+    return Finished(done.returncode, done.stdout + done.stderr)
