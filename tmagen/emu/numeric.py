@@ -48,9 +48,7 @@ def f16_to_f32(bits: U16) -> F32:
 
 def bf16_to_f32(bits: U16) -> F32:
     """float32 values of bfloat16 bit patterns, in the shape of `bits`."""
-    wide = bits.astype(np.uint32)
-    np.left_shift(wide, 16, out=wide)
-    return wide.view(np.float32)
+    return bits.view(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def e4m3_to_f32(bits: U8) -> F32:
