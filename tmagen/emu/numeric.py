@@ -48,7 +48,8 @@ def f16_to_f32(bits: U16) -> F32:
 
 def bf16_to_f32(bits: U16) -> F32:
     """float32 values of bfloat16 bit patterns, in the shape of `bits`."""
-    return bits.view(ml_dtypes.bfloat16).astype(np.float32)
+    values: F32 = bits.view(ml_dtypes.bfloat16).astype(np.float32)
+    return values
 
 
 def e4m3_to_f32(bits: U8) -> F32:
