@@ -63,8 +63,6 @@ class Text:
     a_type: str
     b_type: str
     d_type: str
-    a_bytes: int
-    b_bytes: int
     d_bytes: int
     a_map_type: str
     b_map_type: str
@@ -104,8 +102,6 @@ def text_of(plan: Plan) -> Text:
         a_type=host_types[0],
         b_type=host_types[1],
         d_type=host_types[2],
-        a_bytes=problem.a.bytes,
-        b_bytes=problem.b.bytes,
         d_bytes=problem.d.bytes,
         a_map_type=MAP_TYPES[problem.a],
         b_map_type=MAP_TYPES[problem.b],

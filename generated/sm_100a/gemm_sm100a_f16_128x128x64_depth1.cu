@@ -103,12 +103,15 @@ static_assert(kBlockN <= kTmemColumns && (kTmemColumns & (kTmemColumns - 1)) == 
 // D leaves through shared memory in boxes of 128 bytes a row, one TMA store each.
 constexpr uint32_t kBoxCols = 64;
 constexpr uint32_t kBoxRowBytes = 128;
+constexpr uint32_t kDElementBytes = 2;
 constexpr uint32_t kBoxBytes = kBlockM * kBoxRowBytes;
 constexpr uint32_t kBoxes = 2;
 constexpr uint32_t kBoxesPerPass = 2;
 constexpr uint32_t kStagingBytes = kBoxesPerPass * kBoxBytes;
 constexpr uint32_t kChunkBytes = 16;  // what st.shared.v4 writes and the swizzle moves
+constexpr uint32_t kChunkCols = kChunkBytes / kDElementBytes;
 static_assert(kBoxes * kBoxCols == kBlockN, "the boxes must cover a row of the tile");
+static_assert(kBoxCols * kDElementBytes == kBoxRowBytes, "a box is as wide as its swizzle");
 static_assert(kStagingBytes <= 32768, "the staging buffer must leave room for the ring");
 
 constexpr uint32_t kEpilogueBarrier = 1;  // named barrier; 0 is __syncthreads
@@ -373,12 +376,16 @@ constexpr uint64_t kDescriptorBase =
     kDescriptorLeadingOffset | kDescriptorStrideOffset | kDescriptorVersion | kDescriptorSwizzle;
 static_assert(kDescriptorBase == 0x4000404000010000ull, "as `tmagen explain` prints it");
 
+// The start address goes into bits 0 to 13: 18 bits of it, in units of 16 bytes.
+constexpr uint32_t kAddressMask = 0x3FFFF;
+constexpr uint32_t kAddressShift = 4;
+
 // The next K step lies further along the same swizzled rows, so only the start address moves.
-constexpr uint64_t kKStep = kMmaK * kElementBytes / 16;
+constexpr uint64_t kKStep = (kMmaK * kElementBytes) >> kAddressShift;
 constexpr uint32_t kStepsPerAtom = kAtomElems / kMmaK;
 
 __device__ __forceinline__ uint64_t smem_descriptor(const void* tile) {
-  return kDescriptorBase | ((ptx::smem_address(tile) & 0x3FFFF) >> 4);  // bits 0 to 13
+  return kDescriptorBase | ((ptx::smem_address(tile) & kAddressMask) >> kAddressShift);
 }
 
 // Instruction descriptor (PTX ISA "tcgen05 instruction descriptor", kind::f16); other fields are 0.
@@ -455,12 +462,12 @@ __device__ __forceinline__ void main_loop(SharedStorage& smem, const Tile& tile,
 
 // ---- Epilogue: all four warps, each thread one row of the tile ---------------------------------
 
-// The 16 bytes of D that start at 16-byte chunk `chunk` of a row: eight values, rounded to f16.
+// Chunk `chunk` of a row of D: kChunkCols values, rounded to f16.
 __device__ __forceinline__ void chunk_words(const uint32_t (&values)[kBoxCols], uint32_t chunk,
                                             uint32_t (&words)[4]) {
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t column = chunk * 8 + i * 2;
+    const uint32_t column = chunk * kChunkCols + i * 2;
     words[i] = ptx::cvt_rn_f16x2(values[column], values[column + 1]);
   }
 }
@@ -617,21 +624,24 @@ inline constexpr int64_t kStaticK = -1;
 constexpr int64_t kMaxExtent = 2147483647;                    // TMA coordinates are 32-bit signed
 constexpr int64_t kMaxStrideBytes = (int64_t{1} << 40) - 16;  // of a row, in a tensor map
 constexpr int64_t kMaxGridY = 65535;  // tiles along N; those along M always fit in grid.x
+constexpr int64_t kTmaAlignBytes = 16;  // of addresses and strides in a tensor map
 
 // What was wrong with the arguments of this thread's last launch() that failed.
+inline constexpr int kErrorTextBytes = 160;
 inline char* last_error_text() {
-  static thread_local char text[160] = "no error";
+  static thread_local char text[kErrorTextBytes] = "no error";
   return text;
 }
 inline const char* last_error() { return last_error_text(); }
 
 inline cudaError_t fail(cudaError_t code, const char* what, const char* rule) {
-  std::snprintf(last_error_text(), 160, "%s: %s", what, rule);
+  std::snprintf(last_error_text(), kErrorTextBytes, "%s: %s", what, rule);
   return code;
 }
 
 inline cudaError_t fail(cudaError_t code, const char* what, int64_t value, const char* rule) {
-  std::snprintf(last_error_text(), 160, "%s = %lld: %s", what, static_cast<long long>(value), rule);
+  std::snprintf(last_error_text(), kErrorTextBytes, "%s = %lld: %s", what,
+                static_cast<long long>(value), rule);
   return code;
 }
 
@@ -645,14 +655,14 @@ inline cudaError_t check_extent(const char* name, int64_t extent) {
 inline cudaError_t check_matrix(const char* name, const void* data, const char* ld_name, int64_t ld,
                                 int64_t columns, int64_t element_bytes) {
   if (data == nullptr) return fail(cudaErrorInvalidValue, name, "must not be null");
-  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) {
+  if (reinterpret_cast<uintptr_t>(data) % kTmaAlignBytes != 0) {
     return fail(cudaErrorInvalidValue, name, "must be aligned to 16 bytes");
   }
   if (ld < columns) return fail(cudaErrorInvalidValue, ld_name, ld, "is shorter than a row");
   if (ld > kMaxStrideBytes / element_bytes) {
     return fail(cudaErrorInvalidValue, ld_name, ld, "exceeds kMaxStrideBytes");
   }
-  if (ld * element_bytes % 16 != 0) {
+  if (ld * element_bytes % kTmaAlignBytes != 0) {
     return fail(cudaErrorInvalidValue, ld_name, ld, "must be a multiple of 16 bytes");
   }
   return cudaSuccess;
@@ -686,13 +696,15 @@ inline cudaError_t check_device() {
   return cudaSuccess;
 }
 
+constexpr unsigned int kDriverVersion = 12000;  // CUDA 12.0, the first to have tensor maps
+
 // A driver function, fetched through the runtime so that nobody has to link libcuda.
 inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
   static const auto encoder = [] {
     void* entry = nullptr;
     cudaDriverEntryPointQueryResult found;
     const cudaError_t status = cudaGetDriverEntryPointByVersion(
-        "cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
+        "cuTensorMapEncodeTiled", &entry, kDriverVersion, cudaEnableDefault, &found);
     const bool usable = status == cudaSuccess && found == cudaDriverEntryPointSuccess;
     return usable ? reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry) : nullptr;
   }();
@@ -707,12 +719,13 @@ inline cudaError_t encode_map(CUtensorMap& map, const char* name, CUtensorMapDat
   if (encode == nullptr) {
     return fail(cudaErrorNotSupported, "cuTensorMapEncodeTiled", "not found in this driver");
   }
-  const cuuint64_t dims[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(ld_bytes)};
-  const cuuint32_t box[] = {box_columns, box_rows};
-  const cuuint32_t element_strides[] = {1, 1};
+  constexpr cuuint32_t kRank = 2;
+  const cuuint64_t dims[kRank] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[kRank - 1] = {static_cast<cuuint64_t>(ld_bytes)};
+  const cuuint32_t box[kRank] = {box_columns, box_rows};
+  const cuuint32_t element_strides[kRank] = {1, 1};
   const CUresult result =
-      encode(&map, type, 2, const_cast<void*>(data), dims, strides, box, element_strides,
+      encode(&map, type, kRank, const_cast<void*>(data), dims, strides, box, element_strides,
              CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
@@ -738,11 +751,13 @@ inline cudaError_t encode_map(CUtensorMap& map, const char* name, CUtensorMapDat
   }
 
   if (args.k > 0) {
-    status = check_matrix("a", args.a, "lda", args.lda, args.k, 2);
-    if (status == cudaSuccess) status = check_matrix("b", args.b, "ldb", args.ldb, args.k, 2);
+    status = check_matrix("a", args.a, "lda", args.lda, args.k, kElementBytes);
+    if (status == cudaSuccess) {
+      status = check_matrix("b", args.b, "ldb", args.ldb, args.k, kElementBytes);
+    }
     if (status != cudaSuccess) return status;
   }
-  status = check_matrix("d", args.d, "ldd", args.ldd, args.n, 2);
+  status = check_matrix("d", args.d, "ldd", args.ldd, args.n, kDElementBytes);
   if (status == cudaSuccess) status = check_device();
   if (status != cudaSuccess) return status;
 
@@ -751,14 +766,14 @@ inline cudaError_t encode_map(CUtensorMap& map, const char* name, CUtensorMapDat
   CUtensorMap map_d{};
   if (args.k > 0) {
     status = encode_map(map_a, "a", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.a, args.k, args.m,
-                        args.lda * 2, kAtomElems, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
+                        args.lda * kElementBytes, kAtomElems, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
     if (status != cudaSuccess) return status;
     status = encode_map(map_b, "b", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.b, args.k, args.n,
-                        args.ldb * 2, kAtomElems, kBlockN, CU_TENSOR_MAP_SWIZZLE_128B);
+                        args.ldb * kElementBytes, kAtomElems, kBlockN, CU_TENSOR_MAP_SWIZZLE_128B);
     if (status != cudaSuccess) return status;
   }
   status = encode_map(map_d, "d", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.d, args.n, args.m,
-                      args.ldd * 2, kBoxCols, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
+                      args.ldd * kDElementBytes, kBoxCols, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
   if (status != cudaSuccess) return status;
 
   // An attribute of the current device, and cheap enough to set each time: no state to guard.
