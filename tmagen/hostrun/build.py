@@ -45,7 +45,7 @@ class HostProgram:
     nvcc: Nvcc
     arch: str
     elements: tuple[DType, DType, DType]  # of A, B and D
-    static_mnk: tuple[int, int, int]  # 0: given at run time
+    static_mnk: tuple[int | None, int | None, int | None]  # None: given at run time
     ptx: str
     cubin: Cubin
     tables: dict[str, ParameterTable]
@@ -103,7 +103,7 @@ def build(
         with HostSession(program, ()) as session:
             introduction = session.introduction
         a, b, d = map(DType, introduction["elements"])
-        m, n, k = map(int, introduction["static_mnk"])
+        m, n, k = (size if size >= 0 else None for size in introduction["static_mnk"])
         tables = parameter_tables(compiled.ptx)
         return HostProgram(
             namespace, nvcc, arch, (a, b, d), (m, n, k), compiled.ptx, compiled.cubin, tables, program, folder

@@ -76,6 +76,7 @@ def harness(source: Path, namespace: str, *, extern_c: bool = False) -> str:
     quoted = str(source.absolute())
     if '"' in quoted or "\n" in quoted or "\\" in quoted:
         raise SourceFormError(f"{source}: a path with quotes, backslashes or line breaks cannot be included")
-    launch = f"::{namespace}_launch(&args, stream)" if extern_c else "subject::launch(args, stream)"
-    last_error = f"::{namespace}_last_error" if extern_c else "subject::last_error"
+    symbol = f"subject::{namespace.split('::')[-1]}"
+    launch = f"{symbol}_launch(&args, stream)" if extern_c else "subject::launch(args, stream)"
+    last_error = f"{symbol}_last_error" if extern_c else "subject::last_error"
     return _HARNESS.format(source=f'"{quoted}"', namespace=namespace, launch=launch, last_error=last_error)

@@ -20,7 +20,7 @@ struct Arguments {
 
 struct HostPart {
   const char* elements[3];    // of A, B and D
-  std::int64_t static_mnk[3];  // 0: given at run time
+  std::int64_t static_mnk[3];  // negative: given at run time
   cudaError_t (*launch)(const Arguments& arguments, cudaStream_t stream);
   const char* (*last_error)();
 };
