@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor maps: what cuTensorMapEncodeTiled is given, the rules that it keeps, and the 128 bytes that a kernel is
-passed.
+"""Tensor maps: what cuTensorMapEncodeTiled is given, the rules that it keeps, and the 128 bytes that a kernel gets.
 
 The hardware's 128-byte format is not public. A map here is plain little-endian fields; whoever launches a kernel on the
 emulator writes them:

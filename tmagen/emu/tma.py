@@ -48,8 +48,7 @@ class _Clip(NamedTuple):
 
 
 def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: tuple[int, ...]) -> int:
-    """Copy the box at `coords` (signed, innermost first) to shared address `dst`; returns the bytes to complete on the
-    mbarrier.
+    """Copy the box at `coords` (signed, innermost first) to shared address `dst`; return the bytes that complete.
 
     Writes the whole box: elements outside the tensor become zero or NaN (PTX ISA, "Tensor access modes: out-of-bound
     access"). Rows of a swizzled box lie at the swizzle's span, and what a narrower row leaves free stays as it was.
