@@ -1,4 +1,7 @@
-"""A functional emulator of PTX for sm_90 and sm_100 kernels: parse a module, launch a kernel, look at memory afterwards."""
+# SPDX-License-Identifier: Apache-2.0
+"""A functional emulator of PTX for sm_90 and sm_100 kernels: parse a module, launch a kernel, look at memory
+afterwards.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """An entry as Python functions, one per basic block.
 
-A block function takes the fragment (the lanes that run it) and the CTA, loads the registers that it needs from the fragment's list into
-locals, runs, stores those that are live afterwards, and returns the number of the next block or a negative code (see `state/warp.py`).
+A block function takes the fragment (the lanes that run it) and the CTA, loads the registers that it needs from the
+fragment's list into locals, runs, stores those that are live afterwards, and returns the number of the next block or a
+negative code (see `state/warp.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-
 
 from tmagen.emu.compile_blocks import Block, Graph, build, registers_of, split_operands
 from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
@@ -185,7 +186,9 @@ def _symbols(operand: Operand) -> list[Sym]:
 class _Writer:
     """The generated source of all blocks, with the instruction that each line belongs to."""
 
-    def __init__(self, graph: Graph, slots: dict[str, int], widths: list[int], symbols: Symbols, listening: bool) -> None:
+    def __init__(
+        self, graph: Graph, slots: dict[str, int], widths: list[int], symbols: Symbols, listening: bool
+    ) -> None:
         self.graph = graph
         self.slots = slots
         self.widths = widths

@@ -1,4 +1,7 @@
-"""From the instructions of an entry to basic blocks: guards made branches, block limits, liveness, and which waits spin."""
+# SPDX-License-Identifier: Apache-2.0
+"""From the instructions of an entry to basic blocks: guards made branches, block limits, liveness, and which waits
+spin.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ SPINNING = ("mbarrier.try_wait", "mbarrier.test_wait")
 
 @dataclass
 class Block:
-    """Straight-line code. Blocks are numbered in text order: the number is the program counter that lanes reconverge by."""
+    """Straight-line code. Blocks are numbered in text order: the number is the program counter that lanes reconverge
+    by.
+    """
 
     number: int
     body: list[Instruction] = field(default_factory=list)
@@ -57,7 +62,8 @@ def split_operands(instruction: Instruction, spec: Spec | None) -> tuple[tuple[O
     """(results, sources) of an instruction."""
     dests = spec.dests if spec else 0
     results, sources = instruction.operands[:dests], instruction.operands[dests:]
-    # An address or a vector of sources in the place of a result: `red`, `st`-like forms of an opcode with optional result.
+    # An address or a vector of sources in the place of a result: `red`, `st`-like forms of an opcode with optional
+    # result.
     moved = tuple(o for o in results if isinstance(o, Addr))
     return tuple(o for o in results if not isinstance(o, Addr)), (*moved, *sources)
 
@@ -75,7 +81,9 @@ def build(entry: Entry, slots: dict[str, int]) -> Graph:
 
 
 def _expand_guards(entry: Entry) -> tuple[list[Instruction], dict[str, int]]:
-    """Put a branch around every guarded instruction that does more than compute; only branches and pure ones keep a guard."""
+    """Put a branch around every guarded instruction that does more than compute; only branches and pure ones keep a
+    guard.
+    """
     at_index: dict[int, list[str]] = {}
     for name, index in entry.labels.items():
         at_index.setdefault(index, []).append(name)
@@ -126,16 +134,23 @@ def _cut(body: list[Instruction], labels: dict[str, int], entry: Entry) -> Graph
             if last.guard is not None:
                 block.successors.append(number + 1)
         elif head == "brx":
-            block.successors += [number_at.get(labels[name], end) for name in entry.branch_targets.get(_target(last), ())]
+            block.successors += [
+                number_at.get(labels[name], end) for name in entry.branch_targets.get(_target(last), ())
+            ]
         elif head not in TERMINATORS:
             block.successors.append(number + 1)
         blocks.append(block)
     blocks.append(Block(end))
-    return Graph(blocks, {name: number_at.get(index, end) for name, index in labels.items() if index in number_at or index == len(body)})
+    return Graph(
+        blocks,
+        {name: number_at.get(index, end) for name, index in labels.items() if index in number_at or index == len(body)},
+    )
 
 
 def _separate_collectives(body: list[Instruction], leaders: set[int]) -> None:
-    """Start a block at each collective, so that it can be tried again; lanes that came together for an `.aligned` one stay so."""
+    """Start a block at each collective, so that it can be tried again; lanes that came together for an `.aligned` one
+    stay so.
+    """
     converged = False
     for index, instruction in enumerate(body):
         if index in leaders:
@@ -188,8 +203,8 @@ def _liveness(graph: Graph, slots: dict[str, int]) -> None:
 def _spins(graph: Graph, block: Block) -> bool:
     """Whether the wait that ends `block`, when false, can only be executed again with the same operands.
 
-    Follows the code with the wait's predicate false, through moves, logic and branches whose outcome that decides. Anything else on the
-    way (a counter, a store, a test of another value) makes it a poll, which must not block.
+    Follows the code with the wait's predicate false, through moves, logic and branches whose outcome that decides.
+    Anything else on the way (a counter, a store, a test of another value) makes it a poll, which must not block.
     """
     wait = block.body[-1]
     predicate = wait.operands[0]
@@ -239,9 +254,9 @@ def _follow(instruction: Instruction, known: dict[str, int], stale: set[str], op
     if value is None:
         known.pop(name, None)
         # Recomputing an operand of the wait from values that the loop does not change gives the same operand again.
-        if {r for operand in sources for r in registers_of(operand)} & stale:
-            stale.add(name)
-        elif name in {r for operand in sources for r in registers_of(operand)}:
+        if {r for operand in sources for r in registers_of(operand)} & stale or name in {
+            r for operand in sources for r in registers_of(operand)
+        }:
             stale.add(name)
     else:
         known[name] = value

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing the Python text of one basic block: names for registers, literals, the select of a guarded instruction."""
 
 from __future__ import annotations
@@ -23,20 +24,25 @@ SPECIAL = {
     "cluster_ctaid.x": "0", "cluster_ctaid.y": "0", "cluster_ctaid.z": "0",
     "cluster_nctaid.x": "1", "cluster_nctaid.y": "1", "cluster_nctaid.z": "1",
     "cluster_ctarank": "0", "cluster_nctarank": "1", "is_explicit_cluster": "False",
-    "laneid": "F.lane", "warpid": "F.warp.index", "nwarpid": "C.nwarps", "smid": "C.smid", "nsmid": "C.nsmid", "gridid": "0",
+    "laneid": "F.lane", "warpid": "F.warp.index", "nwarpid": "C.nwarps",
+    "smid": "C.smid", "nsmid": "C.nsmid", "gridid": "0",
     "lanemask_eq": "lanemask_eq(F)", "lanemask_lt": "lanemask_lt(F)", "lanemask_le": "lanemask_le(F)",
     "lanemask_gt": "lanemask_gt(F)", "lanemask_ge": "lanemask_ge(F)",
     "dynamic_smem_size": "C.dynamic_smem_bytes",
     "clock": "C.tick(32)", "clock64": "C.tick(64)", "globaltimer": "C.tick(64)", "globaltimer_lo": "C.tick(32)",
 }  # fmt: skip
 
-WIDTH = {"pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "b32": 32, "u32": 32, "s32": 32,
-         "f32": 32, "f16x2": 32, "bf16x2": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64}  # fmt: skip
+WIDTH = {
+    "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16,
+    "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64,
+}  # fmt: skip
 
 
 @dataclass
 class Symbols:
-    """Where names are. Shared and local offsets and parameter offsets are fixed when an entry is compiled; global addresses are not."""
+    """Where names are. Shared and local offsets and parameter offsets are fixed when an entry is compiled; global
+    addresses are not.
+    """
 
     shared: dict[str, int] = field(default_factory=dict)
     local: dict[str, int] = field(default_factory=dict)
@@ -63,7 +69,7 @@ class Emitter:
         self._selects: list[tuple[str, str, int]] = []
         self._temporaries = 0
 
-    # --- output -----------------------------------------------------------------------------------------------------------------------
+    # --- output -------------------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -83,7 +89,7 @@ class Emitter:
         self.returned = True
         self.line(f"return {text}")
 
-    # --- operands ---------------------------------------------------------------------------------------------------------------------
+    # --- operands -----------------------------------------------------------------------------------------------------
 
     def name(self, reg: Reg) -> str:
         return f"v{self.slots[reg.name]}"
@@ -107,7 +113,9 @@ class Emitter:
         raise Unknown(f"operand {operand} as a value")
 
     def sized(self, operand: Operand, width: int) -> str:
-        """A source of `width` bits; a wider register is cut, a narrower one refused (PTX ISA, "Operand Size Exceeding Instruction-Type Size")."""
+        """A source of `width` bits; a wider register is cut, a narrower one refused (PTX ISA, "Operand Size Exceeding
+        Instruction-Type Size").
+        """
         have = self.width_of(operand)
         text = self.src(operand, width)
         if have is None or have == width:
@@ -182,7 +190,8 @@ class Emitter:
         """Select between the temporaries of a guarded instruction and the registers' old values."""
         guard = self.guard
         for name, temporary, width in self._selects:
-            self.line(f"{name} = ({temporary} if {guard} else {name}) if {guard}.__class__ is not ND else where{width}({guard}, {temporary}, {name})")
+            uniform = f"({temporary} if {guard} else {name}) if {guard}.__class__ is not ND"
+            self.line(f"{name} = {uniform} else where{width}({guard}, {temporary}, {name})")
         self._selects.clear()
         self.guard = None
 
@@ -191,7 +200,11 @@ def float_bits(literal: FloatImm, width: int) -> int:
     """The bits of a floating-point literal at another width."""
     if literal.width == width:
         return literal.bits
-    value = struct.unpack("<d", literal.bits.to_bytes(8, "little"))[0] if literal.width == 64 else struct.unpack("<f", literal.bits.to_bytes(4, "little"))[0]
+    value = (
+        struct.unpack("<d", literal.bits.to_bytes(8, "little"))[0]
+        if literal.width == 64
+        else struct.unpack("<f", literal.bits.to_bytes(4, "little"))[0]
+    )
     if width == 32:
         return int(struct.unpack("<I", struct.pack("<f", value))[0])
     if width == 64:

@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can end an emulated run early.
 
-State and datapath code raises these with a message alone; the machine knows which instruction ran and fills in the place
-(:meth:`EmulatorError.located`) before the error leaves :func:`tmagen.emu.run`.
+State and datapath code raises these with a message alone; the machine knows which instruction ran and fills in the
+place (:meth:`EmulatorError.located`) before the error leaves :func:`tmagen.emu.run`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from tmagen.errors import TmagenError
 class EmulatorError(TmagenError):
     """An emulated run that did not reach its end.
 
-    `ptx_line` and `instruction` are the PTX, `source` the (file, line) of the nearest `.loc` at or before it, `where` who executed it
-    ("CTA (0, 0, 0) warp 1 lane 0"), and `detail` further lines of the report.
+    `ptx_line` and `instruction` are the PTX, `source` the (file, line) of the nearest `.loc` at or before it, `where`
+    who executed it ("CTA (0, 0, 0) warp 1 lane 0"), and `detail` further lines of the report.
     """
 
     kind: ClassVar[str] = "emulation stopped"
@@ -39,7 +40,9 @@ class EmulatorError(TmagenError):
         self.where = where
         self.detail = tuple(detail)
 
-    def located(self, ptx_line: int, source: tuple[str, int] | None, instruction: str, where: str | None) -> EmulatorError:
+    def located(
+        self, ptx_line: int, source: tuple[str, int] | None, instruction: str, where: str | None
+    ) -> EmulatorError:
         """This error with its place filled in, where it had none."""
         if self.ptx_line is None:
             self.ptx_line, self.source, self.instruction, self.where = ptx_line, source, instruction, where
@@ -66,7 +69,8 @@ class EmulatorError(TmagenError):
         return "\n".join([self.message + place, *self.detail])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors of a forked worker travel to the parent by pickle, which would otherwise call the constructor with `args` alone.
+        # Errors of a forked worker travel to the parent by pickle, which would otherwise call the constructor with
+        # `args` alone.
         return (type(self), (self.message,), self.__dict__)
 
 
@@ -78,14 +82,14 @@ class ParseError(EmulatorError):
 
 
 class NotJudged(EmulatorError):
-    """An instruction, qualifier or launch feature that the emulator does not model. It never guesses and never skips."""
+    """An instruction, qualifier or launch feature that the emulator does not model. It never guesses, never skips."""
 
     kind: ClassVar[str] = "not judged"
     exit_code: ClassVar[int] = 2
 
 
 class Fault(EmulatorError):
-    """The kernel broke a rule of the machine: a bad access, a barrier misused, tensor memory leaked, a bad descriptor."""
+    """The kernel broke a rule of the machine: a bad access, a misused barrier, a leak, a bad descriptor."""
 
     kind: ClassVar[str] = "fault"
     exit_code: ClassVar[int] = 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is run: a kernel, its grid, its parameters; and what came of it."""
 
 from __future__ import annotations

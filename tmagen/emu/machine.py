@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running a launch: CTAs one after another, or split over forked processes that write one shared mapping."""
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ def run(
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
-    `completion` is when asynchronous work takes effect (see `state/engine.py`), `seed` that of `random`. `jobs` processes share the CTAs,
-    except where CTAs may talk to each other through global memory. `progress(done, total)` counts CTAs.
+    `completion` is when asynchronous work takes effect (see `state/engine.py`), `seed` that of `random`. `jobs`
+    processes share the CTAs, except where CTAs may talk to each other through global memory. `progress(done, total)`
+    counts CTAs.
 
-    Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait; ValueError for a wrong argument.
+    Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait; ValueError
+    for a wrong argument.
     """
     if completion not in POLICIES:
         raise ValueError(f"completion {completion!r} is not one of {', '.join(POLICIES)}")
@@ -71,7 +74,11 @@ def _ctaid(index: int, grid: Dim3) -> Dim3:
 
 def _check_launch(program: Program, launch: Launch) -> None:
     """The launch against the kernel's directives and the machine's limits."""
-    if launch.cluster != (1, 1, 1) or program.entry.directives.get("reqnctapercluster", (1,)) not in ((1,), (1, 1), (1, 1, 1)):
+    if launch.cluster != (1, 1, 1) or program.entry.directives.get("reqnctapercluster", (1,)) not in (
+        (1,),
+        (1, 1),
+        (1, 1, 1),
+    ):
         raise NotJudged(f"launch with clusters of {launch.cluster}")
     if any(n < 1 for n in (*launch.grid, *launch.block)):
         raise Fault(f"launch with grid {launch.grid} and block {launch.block}: every extent is at least 1")
@@ -86,7 +93,10 @@ def _check_launch(program: Program, launch: Launch) -> None:
     if "reqntid" in directives and tuple(launch.block) != (*directives["reqntid"], 1, 1)[:3]:
         raise Fault(f"launch with block {launch.block}, but the kernel's .reqntid is {directives['reqntid']}")
     if len(launch.params) != program.entry.param_bytes:
-        raise Fault(f"launch with {len(launch.params)} bytes of parameters; kernel {launch.kernel} has {program.entry.param_bytes}")
+        raise Fault(
+            f"launch with {len(launch.params)} bytes of parameters; "
+            f"kernel {launch.kernel} has {program.entry.param_bytes}"
+        )
 
 
 def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
@@ -103,7 +113,7 @@ def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
 
 
 def _run_split(context: Context, total: int, jobs: int, progress: Progress | None) -> None:
-    """Fork `jobs - 1` workers; this process is the last. CTAs go round robin, so that neighbours share the work evenly."""
+    """Fork `jobs - 1` workers; this process is the last. CTAs go round robin, so that each gets its share of waves."""
     counters = mmap.mmap(-1, 8 * jobs)
     workers: list[tuple[int, int]] = []
     failure: EmulatorError | None = None

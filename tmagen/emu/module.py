@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A parsed PTX module: plain values, no behaviour."""
 
 from __future__ import annotations
@@ -8,19 +9,21 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Source:
-    """Where the compiler says an instruction comes from: the `.loc` before it, and the call chain's outermost place when inlined."""
+    """Where the compiler says an instruction comes from: the `.loc` before it, and the call chain's outermost place
+    when inlined.
+    """
 
     file: str
     line: int
     outer: tuple[str, int] | None = None
 
 
-# --- operands -------------------------------------------------------------------------------------------------------------------------
+# --- operands ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reg:
-    """A register, by the name that is unique within its entry (registers of nested scopes carry their scope's number)."""
+    """A register, by a name that is unique within its entry (those of nested scopes carry their scope's number)."""
 
     name: str
 
@@ -94,12 +97,14 @@ class Addr:
 Operand = Reg | Imm | FloatImm | Sym | Special | Sink | Not | Vec | Pair | Addr
 
 
-# --- statements -----------------------------------------------------------------------------------------------------------------------
+# --- statements -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Instruction:
-    """One instruction. `opcode` is the full dotted text (`mbarrier.try_wait.parity.shared::cta.b64`), `guard` its predicate."""
+    """One instruction. `opcode` is the full dotted text (`mbarrier.try_wait.parity.shared::cta.b64`), `guard` its
+    predicate.
+    """
 
     opcode: str
     operands: tuple[Operand, ...]
@@ -116,7 +121,9 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable in a state space (`shared`, `global`, `const`, `local`). `nbytes` None: an `extern` array of unknown size."""
+    """A variable in a state space (`shared`, `global`, `const`, `local`). `nbytes` None: an `extern` array of unknown
+    size.
+    """
 
     name: str
     space: str
@@ -138,7 +145,9 @@ class Param:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A kernel. `body` is its instructions in order, `labels` the index of the instruction that each label stands before."""
+    """A kernel. `body` is its instructions in order, `labels` the index of the instruction that each label stands
+    before.
+    """
 
     name: str
     params: tuple[Param, ...]

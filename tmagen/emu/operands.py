@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operands of PTX instructions: text to values, with names looked up in nested scopes."""
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from collections.abc import Callable
 from tmagen.emu.module import Addr, FloatImm, Imm, Not, Operand, Pair, Reg, Sink, Special, Sym, Vec
 
 SPECIAL_REGISTERS = frozenset(
-    "tid ntid ctaid nctaid laneid warpid nwarpid smid nsmid gridid clusterid nclusterid cluster_ctaid cluster_nctaid cluster_ctarank "
-    "cluster_nctarank is_explicit_cluster lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt clock clock_hi clock64 globaltimer "
-    "globaltimer_lo globaltimer_hi dynamic_smem_size total_smem_size aggr_smem_size current_graph_exec reserved_smem_offset_begin "
-    "reserved_smem_offset_end reserved_smem_offset_cap".split()
+    "tid ntid ctaid nctaid laneid warpid nwarpid smid nsmid gridid clusterid nclusterid cluster_ctaid cluster_nctaid "
+    "cluster_ctarank cluster_nctarank is_explicit_cluster lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt "
+    "clock clock_hi clock64 globaltimer globaltimer_lo globaltimer_hi dynamic_smem_size total_smem_size "
+    "aggr_smem_size current_graph_exec reserved_smem_offset_begin reserved_smem_offset_end "
+    "reserved_smem_offset_cap".split()
 )
 
-_NUMBER = re.compile(r"[-+]?(?:0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+U?)$")
+_NUMBER = re.compile(
+    r"[-+]?(?:0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+U?)$"
+)
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*(?:\.[xyzw])?$")
 _SUM = re.compile(r"(.*[^\s+\-*(,])\s*([+-])\s*([^\s+\-]+)$")
 _REGISTER_SERIES = re.compile(r"(.*?)(0|[1-9]\d*)$")
@@ -26,7 +30,9 @@ class OperandError(ValueError):
 
 
 class Scope:
-    """Registers and labels of one `{ }`. Names of the outermost scope stay as they are; those of others get the scope's number."""
+    """Registers and labels of one `{ }`. Names of the outermost scope stay as they are; those of others get the scope's
+    number.
+    """
 
     def __init__(self, parent: Scope | None, number: int) -> None:
         self.parent = parent

@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """PTX text to a :class:`Module`.
 
-Written for what nvcc and hand-written inline asm print: one pass, statement by statement, no grammar tables. What a statement means is
-not the parser's business; that it has a form is.
+Written for what nvcc and hand-written inline asm print: one pass, statement by statement, no grammar tables. What a
+statement means is not the parser's business; that it has a form is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,22 @@ from dataclasses import replace
 
 from tmagen.emu import operands
 from tmagen.emu.errors import NotJudged, ParseError
-from tmagen.emu.module import Entry, FloatImm, Imm, Instruction, Module, Not, Param, Reg, Source, Sym, Variable, Vec
+from tmagen.emu.module import (
+    Addr,
+    Entry,
+    FloatImm,
+    Imm,
+    Instruction,
+    Module,
+    Not,
+    Operand,
+    Param,
+    Reg,
+    Source,
+    Sym,
+    Variable,
+    Vec,
+)
 from tmagen.emu.operands import OperandError, Scope
 
 _TRIVIA = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
@@ -75,7 +91,7 @@ class _Parser:
         self.functions: list[str] = []
         self.header = {"version": "", "target": ""}
 
-    # --- places and errors ------------------------------------------------------------------------------------------------------------
+    # --- places and errors --------------------------------------------------------------------------------------------
 
     def line(self, at: int | None = None) -> int:
         return bisect_right(self.newlines, (self.at if at is None else at) - 1) + 1
@@ -111,7 +127,7 @@ class _Parser:
                     return
         raise self.error("expected '}' for the '{' here", start)
 
-    # --- module level -----------------------------------------------------------------------------------------------------------------
+    # --- module level -------------------------------------------------------------------------------------------------
 
     def module(self) -> Module:
         while True:
@@ -123,7 +139,13 @@ class _Parser:
             if not self.header[name]:
                 raise self.error(f"expected a .{name} directive")
         return Module(
-            self.filename, self.header["version"], self.header["target"], self.entries, tuple(self.variables), tuple(self.functions), self.files
+            self.filename,
+            self.header["version"],
+            self.header["target"],
+            self.entries,
+            tuple(self.variables),
+            tuple(self.functions),
+            self.files,
         )
 
     def top_level(self) -> None:
@@ -180,7 +202,9 @@ class _Parser:
             self.variables.append(self.variable(self.statement(), start))
 
     def function(self) -> None:
-        found = re.compile(r"\.func\s*(?:\([^)]*\))?\s*(?:\.noreturn\s*)?([\w$]+)\s*(?:\([^)]*\))?[^;{]*").match(self.text, self.at)
+        found = re.compile(r"\.func\s*(?:\([^)]*\))?\s*(?:\.noreturn\s*)?([\w$]+)\s*(?:\([^)]*\))?[^;{]*").match(
+            self.text, self.at
+        )
         if found is None:
             raise self.error("expected a function's name after .func")
         self.functions.append(found[1])
@@ -209,7 +233,12 @@ class _Parser:
         if count is None and initial is not None:
             count = -(-len(initial) // element_bytes)
         return Variable(
-            found[4], found[2], int(align[1]) if align else element_bytes, None if count is None else count * element_bytes, ".extern" in found[1], initial
+            found[4],
+            found[2],
+            int(align[1]) if align else element_bytes,
+            None if count is None else count * element_bytes,
+            ".extern" in found[1],
+            initial,
         )
 
     def initializer(self, text: str, element: int, kind: str, at: int) -> bytes:
@@ -226,7 +255,7 @@ class _Parser:
                 raise NotJudged(f"initial value '{item}' of a variable", ptx_line=self.line(at))
         return bytes(out)
 
-    # --- entries ----------------------------------------------------------------------------------------------------------------------
+    # --- entries ------------------------------------------------------------------------------------------------------
 
     def entry(self) -> None:
         start = self.at
@@ -252,7 +281,15 @@ class _Parser:
         body = _Body(self, found[1])
         body.parse()
         self.entries[found[1]] = Entry(
-            found[1], params, body.used, tuple(body.finished()), body.positions, tuple(body.variables), body.branch_targets, directives, self.line(start)
+            found[1],
+            params,
+            body.used,
+            tuple(body.finished()),
+            body.positions,
+            tuple(body.variables),
+            body.branch_targets,
+            directives,
+            self.line(start),
         )
 
     def params(self, text: str, at: int) -> tuple[Param, ...]:
@@ -400,7 +437,7 @@ class _Body:
             rest = found[4].strip()
             if found[3].startswith("call"):
                 # Its operands are not in use: a call is not judged when it is reached.
-                parsed: tuple[operands.Operand, ...] = ()
+                parsed: tuple[Operand, ...] = ()
             else:
                 parsed = tuple(operands.parse(part, scope, self.use) for part in operands.split(rest)) if rest else ()
             guard: Reg | Not | None = None
@@ -413,7 +450,9 @@ class _Body:
             raise parser.error(str(error), at) from None
         if scope.suffix or found[3].startswith(("bra", "brx")):
             self.branches.append((len(self.instructions), scope))
-        self.instructions.append(Instruction(found[3], parsed, guard, parser.line(at), self.source, " ".join(raw.split())))
+        self.instructions.append(
+            Instruction(found[3], parsed, guard, parser.line(at), self.source, " ".join(raw.split()))
+        )
 
     def finished(self) -> list[Instruction]:
         """The instructions, with the names of nested scopes' labels and variables put in."""
@@ -450,14 +489,14 @@ def scope_symbols(scope: Scope | None) -> list[str]:
     return names
 
 
-def _rename(operand: operands.Operand, scope: Scope) -> operands.Operand:
+def _rename(operand: Operand, scope: Scope) -> Operand:
     if isinstance(operand, Sym):
         inner: Scope | None = scope
         while inner is not None:
             if operand.name in inner.symbols:
                 return replace(operand, name=inner.symbols[operand.name])
             inner = inner.parent
-    elif isinstance(operand, operands.Addr):
+    elif isinstance(operand, Addr):
         return replace(operand, base=_rename(operand.base, scope))
     elif isinstance(operand, Vec):
         return replace(operand, items=tuple(_rename(item, scope) for item in operand.items))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words for people: places in shared memory, and who waits for what."""
 
 from __future__ import annotations
@@ -39,20 +40,32 @@ def instruction_place(instruction: Instruction) -> str:
 
 
 def waiting_lines(cta: Any) -> list[str]:
-    """One line for each group of lanes that waits; groups of one warp that wait for the same thing at the same place share a line."""
-    lines = []
+    """Who waits where: a line for each place and reason, warps and lanes that share them together."""
+    groups: dict[str, dict[str, list[int]]] = {}
     for warp in cta.warps:
         for fragment in warp.fragments:
-            lines.append(f"CTA ({', '.join(map(str, cta.ctaid))}) warp {warp.index} {lanes_text(fragment.lanes)}: {_why(cta, fragment)}")
+            groups.setdefault(_why(cta, fragment), {}).setdefault(lanes_text(fragment.lanes), []).append(warp.index)
+    lines = []
+    for why, who in groups.items():
+        names = []
+        for lanes, warps in who.items():
+            names.append(f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))} {lanes}")
+        lines.append(f"CTA ({', '.join(map(str, cta.ctaid))}) {'; '.join(names)}")
+        lines.append(f"  {why}")
     return lines
 
 
 def _why(cta: Any, fragment: Fragment) -> str:
     if fragment.state == WAIT and fragment.wait is not None:
         instruction = cta.program.waits[fragment.wait.number]
-        return f"{instruction_place(instruction)}: {instruction.parts[0]}.{instruction.parts[1]} {fragment.wait.describe(cta)}"
+        name = ".".join(instruction.parts[:2])
+        return f"{instruction_place(instruction)}: {name} {fragment.wait.describe(cta)}"
     if fragment.state == CONVERGE:
         block = cta.program.first_instruction(fragment.pc)
-        where = f"{instruction_place(block)}: {block.parts[0]}.{block.parts[1]} " if block is not None and len(block.parts) > 1 else ""
+        where = (
+            f"{instruction_place(block)}: {block.parts[0]}.{block.parts[1]} "
+            if block is not None and len(block.parts) > 1
+            else ""
+        )
         return f"{where}waits for the other lanes of its warp"
     return "runs, and only looks at barriers"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Barriers of a CTA and of a warp (PTX ISA, "bar, barrier", "bar.warp.sync")."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bulk and tensor copies (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", bulk groups)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparison and selection: setp, set, selp (PTX ISA, "Comparison and Selection Instructions")."""
 
 from __future__ import annotations
@@ -7,7 +8,18 @@ from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Imm, Instruction, Operand, Pair
 
-_PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+_PLAIN = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 _FLOAT = ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 _BOOL = {"and": "&", "or": "|", "xor": "^"}
 

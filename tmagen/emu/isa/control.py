@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control flow and what changes nothing here (PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions")."""
 
 from __future__ import annotations

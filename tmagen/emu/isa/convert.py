@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cvt and its packed forms (PTX ISA, "cvt")."""
 
 from __future__ import annotations

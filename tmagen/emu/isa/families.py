@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Importing this module fills the registry with every family."""
 
 from __future__ import annotations

@@ -1,11 +1,16 @@
-"""Floating-point arithmetic of f16, bf16, f16x2, bf16x2, f32 and f64 (PTX ISA, "Floating Point Instructions", "Half Precision ...")."""
+# SPDX-License-Identifier: Apache-2.0
+"""Floating-point arithmetic of f16, bf16, f16x2, bf16x2, f32 and f64 (PTX ISA, "Floating Point Instructions", "Half
+Precision ...").
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from tmagen.emu.compile_emit import WIDTH, Emitter
 from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
-from tmagen.emu.module import Instruction
+from tmagen.emu.module import Instruction, Operand
 
 TYPES = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
 
@@ -30,14 +35,16 @@ def arith(cx: Emitter, ins: Instruction, name: str) -> None:
     half(cx, kind, dest, sources, f"h_arith, {name!r}, ", relu, sat)
 
 
-def half(cx: Emitter, kind: str, dest: object, sources: list[object], head: str, relu: bool = False, sat: bool = False) -> None:
+def half(
+    cx: Emitter, kind: str, dest: Operand, sources: Sequence[Operand], head: str, relu: bool = False, sat: bool = False
+) -> None:
     """A 16-bit operation on one value or on both halves of a packed one."""
     _, name, _ = (part.strip() for part in head.split(","))
     scalar = kind.removesuffix("x2")
     width = 32 if kind.endswith("x2") else 16
-    texts = ", ".join(cx.src(s, width) for s in sources)  # type: ignore[arg-type]
+    texts = ", ".join(cx.src(s, width) for s in sources)
     call = f"h_arith({name}, {scalar!r}, {relu}, {sat}, "
-    target = cx.dst(dest)  # type: ignore[arg-type]
+    target = cx.dst(dest)
     if width == 16:
         cx.line(f"{target} = {call}{texts})")
     else:
@@ -78,7 +85,14 @@ def sign(cx: Emitter, ins: Instruction, name: str) -> None:
         raise Unknown(ins.opcode)
     form.done()
     d, a = operands(ins, 2)
-    bits, width = {"f16": (0x8000, 16), "bf16": (0x8000, 16), "f16x2": (0x80008000, 32), "bf16x2": (0x80008000, 32), "f32": (1 << 31, 32), "f64": (1 << 63, 64)}[kind]
+    bits, width = {
+        "f16": (0x8000, 16),
+        "bf16": (0x8000, 16),
+        "f16x2": (0x80008000, 32),
+        "bf16x2": (0x80008000, 32),
+        "f32": (1 << 31, 32),
+        "f64": (1 << 63, 64),
+    }[kind]
     source = cx.src(a, width)
     if name == "neg":
         cx.line(f"{cx.dst(d)} = {source} ^ {bits}")

@@ -1,4 +1,7 @@
-"""Floating-point arithmetic on bit patterns: ints where uniform, arrays where not. Results that are NaN are the canonical NaN."""
+# SPDX-License-Identifier: Apache-2.0
+"""Floating-point arithmetic on bit patterns: ints where uniform, arrays where not. Results that are NaN are the
+canonical NaN.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tmagen.emu import numeric
-from tmagen.emu.isa.values import M32, ND, where32
+from tmagen.emu.isa.values import ND
 
 Array = npt.NDArray[Any]
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -22,7 +25,7 @@ _BITS: dict[int, Any] = {32: np.uint32, 64: np.uint64}
 def f_value(bits: Any, width: int) -> Array:
     """Bit patterns as numbers: an array of 32, or of 1 for an int."""
     if bits.__class__ is ND:
-        return bits.view(_FLOAT[width])  # type: ignore[no-any-return]
+        return bits.view(_FLOAT[width])
     return np.array([bits], _BITS[width]).view(_FLOAT[width])
 
 
@@ -74,7 +77,7 @@ def _fma(width: int, a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_odd(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c of numbers of at most 24 bits, in float64 rounded to odd: rounding that again gives the right result."""
+    """a * b + c of 24-bit numbers, in float64 rounded to odd: rounding that again gives the right result."""
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
     total = product + addend
@@ -133,7 +136,9 @@ def f_minmax(largest: bool, width: int, nan: bool, a: Any, b: Any) -> Any:
 
 
 def f_compare(name: str, width: int, ftz: bool, a: Any, b: Any) -> Any:
-    """setp on f32, f64: ordered comparisons are false with NaN, the `u` forms true (PTX ISA, "Floating Point Comparisons")."""
+    """setp on f32, f64: ordered comparisons are false with NaN, the `u` forms true (PTX ISA, "Floating Point
+    Comparisons").
+    """
     x, y = f_value(a, width), f_value(b, width)
     if ftz:
         x, y = _flush(x), _flush(y)
@@ -159,7 +164,7 @@ _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
 }  # fmt: skip
 
 
-# --- 16 bits ----------------------------------------------------------------------------------------------------------------------------
+# --- 16 bits ----------------------------------------------------------------------------------------------------------
 
 
 def widen(bits: Any, kind: str) -> Array:
@@ -195,7 +200,8 @@ def h_arith(name: str, kind: str, relu: bool, sat: bool, *operands: Any) -> Any:
             raw = f_minmax(name == "max", 32, False, *(f_bits(v, 32) for v in values))
             out = f_value(raw, 32)
         else:
-            # Two 11-bit numbers: 24 bits are enough for a second rounding to do no harm. 8-bit ones need their sum exact.
+            # Two 11-bit numbers: 24 bits are enough for a second rounding to do no harm. 8-bit ones need their sum
+            # exact.
             wide = [v.astype(np.float64) for v in values]
             out = _ARITH[name](64, *wide)
             if name in ("add", "sub"):
@@ -231,7 +237,7 @@ def pair(low: Any, high: Any) -> Any:
     return low | high << 16
 
 
-# --- conversions ------------------------------------------------------------------------------------------------------------------------
+# --- conversions ------------------------------------------------------------------------------------------------------
 
 _SMALL: dict[str, Any] = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 
@@ -323,7 +329,3 @@ def f_round(bits: Any, width: int, rounding: str) -> Any:
     """cvt.r*i.f32.f32 and f64: to an integral value."""
     with np.errstate(all="ignore"):
         return f_bits(_ROUND[rounding](f_value(bits, width)), width)
-
-
-__all__ = [name for name in globals() if not name.startswith("_")]
-_ = (M32, where32)

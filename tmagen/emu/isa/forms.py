@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checking the form of an opcode: what its qualifiers may be."""
 
 from __future__ import annotations

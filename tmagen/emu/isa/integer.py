@@ -1,4 +1,6 @@
-"""Integer arithmetic: add, sub, mul, mad, div, rem, min, max, abs, neg, sad and carries' refusal (PTX ISA, "Integer Arithmetic Instructions").
+# SPDX-License-Identifier: Apache-2.0
+"""Integer arithmetic: add, sub, mul, mad, div, rem, min, max, abs, neg, sad and carries' refusal (PTX ISA, "Integer
+Arithmetic Instructions").
 
 Float types of the same opcodes go to `floating`.
 """
@@ -186,5 +188,10 @@ def sad(cx: Emitter, ins: Instruction) -> None:
     d, a, b, c = operands(ins, 4)
     left, right, addend = cx.src(a, width), cx.src(b, width), cx.src(c, width)
     spread = cx.temporary()
-    wrap(cx, spread, f"minmax({left}, {right}, {width}, {is_signed}, True) - minmax({left}, {right}, {width}, {is_signed}, False)", width)
+    wrap(
+        cx,
+        spread,
+        f"minmax({left}, {right}, {width}, {is_signed}, True) - minmax({left}, {right}, {width}, {is_signed}, False)",
+        width,
+    )
     wrap(cx, cx.dst(d), f"{spread} + {addend}", width)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mbarrier instructions (PTX ISA, "mbarrier")."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads, stores and atomics (PTX ISA, "ld", "st", "atom", "red", "prefetch", "fence", "membar")."""
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def ld(cx: Emitter, ins: Instruction) -> None:
         if room is None or room < width:
             raise Unknown(f"{ins.opcode} into a register of {room} bits")
         if room > width:
-            after.append(f"{name} = extend({name}, {width}, {room})" if kind[0] == "s" else f"{name} = resize({name}, {room})")
+            after.append(
+                f"{name} = extend({name}, {width}, {room})" if kind[0] == "s" else f"{name} = resize({name}, {room})"
+            )
     if count == 1:
         cx.line(f"{names[0]} = ld_{space}(F, C, {place}, {nbytes})")
     else:
@@ -155,7 +158,11 @@ def _atomic(cx: Emitter, ins: Instruction, form: Form) -> tuple[str, int]:
         raise Unknown(f"{ins.opcode} with {len(values)} values")
     texts = "".join(f"{cx.src(v, width)}, " for v in values)
     place = address(cx, ins.operands[at])
-    return f"atomic(F, C, {_SPACE.get(space, 'generic')!r}, {place}, {width // 8}, {_combine(ins, name, kind)}, ({texts}))", width
+    where = f"{_SPACE.get(space, 'generic')!r}, {place}, {width // 8}"
+    return (
+        f"atomic(F, C, {where}, {_combine(ins, name, kind)}, ({texts}))",
+        width,
+    )
 
 
 @instruction("atom", pure=False)
@@ -173,8 +180,8 @@ def red(cx: Emitter, ins: Instruction) -> None:
 
 
 _FENCES = frozenset(
-    "fence.proxy.async fence.proxy.async.global fence.proxy.async.shared::cta fence.proxy.async.shared::cluster fence.proxy.alias "
-    "fence.mbarrier_init.release.cluster membar.cta membar.gl membar.sys membar.gpu".split()
+    "fence.proxy.async fence.proxy.async.global fence.proxy.async.shared::cta fence.proxy.async.shared::cluster "
+    "fence.proxy.alias fence.mbarrier_init.release.cluster membar.cta membar.gl membar.sys membar.gpu".split()
 )
 
 
@@ -188,7 +195,8 @@ def fence(cx: Emitter, ins: Instruction) -> None:
         semantics, scopes = ("sc", "acq_rel", "acquire", "release"), ("cta", "cluster", "gpu", "sys")
         # `fence.scope` is `fence.acq_rel.scope`.
         ok = ins.parts[0] == "fence" and (
-            (len(parts) == 1 and parts[0] in scopes) or (len(parts) == 2 and parts[0] in semantics and parts[1] in scopes)
+            (len(parts) == 1 and parts[0] in scopes)
+            or (len(parts) == 2 and parts[0] in semantics and parts[1] in scopes)
         )
         if not ok:
             raise Unknown(name)

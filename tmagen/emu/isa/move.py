@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves and addresses: mov, cvta, mapa, isspacep (PTX ISA, "Data Movement and Conversion Instructions")."""
 
 from __future__ import annotations
@@ -7,7 +8,15 @@ from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Instruction, Operand, Sink, Sym, Vec
 
-WINDOW = {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "global": 0, "const": 0}
+WINDOW = {
+    "shared": SHARED_WINDOW,
+    "shared::cta": SHARED_WINDOW,
+    "shared::cluster": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+    "param": PARAM_WINDOW,
+    "global": 0,
+    "const": 0,
+}
 
 
 @instruction("mov")
@@ -88,7 +97,7 @@ def isspacep(cx: Emitter, ins: Instruction) -> None:
     source = cx.src(a, 64)
     if space == "global":
         cx.line(f"{cx.dst(d)} = {source} < {SHARED_WINDOW}")
-    elif space in WINDOW and WINDOW[space]:
+    elif WINDOW.get(space):
         cx.line(f"{cx.dst(d)} = ({source} >= {WINDOW[space]}) & ({source} < {WINDOW[space] + (1 << 32)})")
     else:
         raise Unknown(ins.opcode)

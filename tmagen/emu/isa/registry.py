@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of instructions that the emulator knows, and how one is added.
 
 An instruction is a function that writes Python text for it, registered under its opcode::
@@ -5,7 +6,8 @@ An instruction is a function that writes Python text for it, registered under it
     @instruction("add", "sub")
     def add(cx: Emitter, ins: Instruction) -> None: ...
 
-Blocks of that text become functions once; running a kernel runs them. The decorator's flags say what the block builder must know.
+Blocks of that text become functions once; running a kernel runs them. The decorator's flags say what the block builder
+must know.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Emit = Callable[[Any, "Instruction"], None]  # (the block's emitter, the instruc
 
 
 class Unknown(Exception):
-    """Raised by an emit function for a form that it does not know; becomes NotJudged when the instruction is reached."""
+    """Raised by an emit function for a form that it does not know: NotJudged when the instruction is reached."""
 
 
 @dataclass(frozen=True)

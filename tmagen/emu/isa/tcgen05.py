@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fifth-generation tensor core instructions of one CTA (PTX ISA, "tcgen05")."""
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def _transfer(ins: Instruction, opcode: str, halves: str) -> tuple[str, int, boo
 _REGISTERS = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
 
 
-def _split_offset(cx: BlockEmitter, ins: Instruction, shape: str, number: int, rest: tuple[object, ...], items: int) -> int:
+def _split_offset(
+    cx: BlockEmitter, ins: Instruction, shape: str, number: int, rest: tuple[object, ...], items: int
+) -> int:
     if items != number * _REGISTERS[shape]:
         raise Unknown(f"{ins.opcode} with {items} registers")
     if shape != "16x32bx2":
@@ -173,7 +176,8 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
         raise Unknown(f"{ins.opcode} with {a} as A")
     left = address(cx, a, 32) if in_tmem else cx.src(a, 64)
     cx.event("mma", address(cx, d, 32), left, cx.src(b, 64))
-    cx.line(f"mma(F, C, {kind!r}, {address(cx, d, 32)}, {left}, {cx.src(b, 64)}, {cx.src(idesc, 32)}, {accumulate}, {in_tmem}, {scale}, {disable})")
+    matrices = f"{address(cx, d, 32)}, {left}, {cx.src(b, 64)}, {cx.src(idesc, 32)}"
+    cx.line(f"mma(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable})")
 
 
 @instruction("tcgen05.commit", pure=False, dests=0)

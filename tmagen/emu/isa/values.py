@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a register holds, and the operations that need more than one Python expression for it.
 
-A value is a Python int (bool for predicates) where it is the same in all active lanes, else an array of 32 lanes (uint16, uint32, uint64
-or bool); lanes that are not active hold anything. Integers are the register's bits, unsigned. Most operators of the two agree, so the text
-generated for an instruction serves both; the functions here are for the rest.
+A value is a Python int (bool for predicates) where it is the same in all active lanes, else an array of 32 lanes
+(uint16, uint32, uint64 or bool); lanes that are not active hold anything. Integers are the register's bits, unsigned.
+Most operators of the two agree, so the text generated for an instruction serves both; the functions here are for the
+rest.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ U16, U32, U64 = np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64)
 def lanes_of(value: Value, dtype: Any) -> Array:
     """`value` as an array of 32 lanes."""
     if value.__class__ is ND:
-        return value  # type: ignore[no-any-return]
+        return value
     return np.full(32, value, dtype)
 
 
@@ -38,7 +40,8 @@ def where16(p: Array, a: Value, b: Value) -> Array:
 
 def where32(p: Array, a: Value, b: Value) -> Array:
     if a.__class__ is ND and b.__class__ is ND:
-        return np.where(p, a, b)
+        both: Array = np.where(p, a, b)
+        return both
     out = np.full(32, b, np.uint32) if b.__class__ is not ND else b.copy()
     np.copyto(out, np.uint32(a) if a.__class__ is int else a, where=p)
     return out
@@ -46,17 +49,18 @@ def where32(p: Array, a: Value, b: Value) -> Array:
 
 def where64(p: Array, a: Value, b: Value) -> Array:
     if a.__class__ is ND and b.__class__ is ND:
-        return np.where(p, a, b)
+        both: Array = np.where(p, a, b)
+        return both
     out = np.full(32, b, np.uint64) if b.__class__ is not ND else b.copy()
     np.copyto(out, np.uint64(a) if a.__class__ is int else a, where=p)
     return out
 
 
 def where1(p: Array, a: Value, b: Value) -> Array:
-    return np.where(p, a, b).astype(bool, copy=False)
+    return np.asarray(np.where(p, a, b), bool)
 
 
-# --- width and sign -------------------------------------------------------------------------------------------------------------------
+# --- width and sign ---------------------------------------------------------------------------------------------------
 
 
 def signed(value: Value, width: int) -> Value:
@@ -104,7 +108,7 @@ def unpack(value: Value, width: int, count: int) -> tuple[Value, ...]:
     return tuple((value >> (i * step)) & mask for i in range(count))
 
 
-# --- multiplication, division, shifts -------------------------------------------------------------------------------------------------
+# --- multiplication, division, shifts ---------------------------------------------------------------------------------
 
 
 def mul_wide(a: Value, b: Value, width: int, is_signed: bool) -> Value:
@@ -215,7 +219,7 @@ def minmax(a: Value, b: Value, width: int, is_signed: bool, largest: bool) -> Va
     return out.view(UNSIGNED[width])
 
 
-# --- bits -----------------------------------------------------------------------------------------------------------------------------
+# --- bits -------------------------------------------------------------------------------------------------------------
 
 
 def popc(a: Value, width: int) -> Value:
@@ -314,4 +318,10 @@ def funnel(lo: Value, hi: Value, n: Value, right: bool, wrap: bool) -> Value:
 
 def saturate(value: Value, width: int, is_signed: bool, low: int, high: int, room: int) -> Value:
     """Clamp an integer of `width` bits to [low, high] and give it `room` bits (cvt.sat)."""
-    return _each(lambda x: max(low, min(high, int(signed(x, width)) if is_signed else x & ((1 << width) - 1))) & ((1 << room) - 1), UNSIGNED[room], value)
+    return _each(
+        lambda x: (
+            max(low, min(high, int(signed(x, width)) if is_signed else x & ((1 << width) - 1))) & ((1 << room) - 1)
+        ),
+        UNSIGNED[room],
+        value,
+    )

@@ -1,4 +1,7 @@
-"""Instructions across the lanes of a warp (PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "activemask")."""
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions across the lanes of a warp (PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync",
+"activemask").
+"""
 
 from __future__ import annotations
 

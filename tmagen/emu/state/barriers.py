@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Named barriers of a CTA: bar / barrier (PTX ISA, "bar, barrier")."""
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def _arrive(fragment: Fragment, cta: Any, index: int, count: Any) -> NamedBarrie
         barrier.open, barrier.expected = True, expected
     elif (barrier.expected if barrier.expected is not None else full) != (expected if expected is not None else full):
         raise Fault(
-            f"named barrier {index} with {expected if expected is not None else full} threads, but those who arrived before gave "
-            f"{barrier.expected if barrier.expected is not None else full}"
+            f"named barrier {index} with {expected if expected is not None else full} threads, "
+            f"but those who arrived before gave {barrier.expected if barrier.expected is not None else full}"
         )
     barrier.arrived += 32
     if barrier.expected is not None and barrier.arrived > barrier.expected:

@@ -1,11 +1,14 @@
-"""Warps as fragments: sets of lanes at one program counter, which split where a branch diverges and merge where they meet.
+# SPDX-License-Identifier: Apache-2.0
+"""Warps as fragments: sets of lanes at one program counter, which split where a branch diverges and merge where they
+meet.
 
-The fragment with the lowest program counter runs first, so that lanes which left a loop or took the shorter way wait for the others at the
-first block in the text that both reach. A blocked fragment does not hold the others up (independent thread scheduling); collectives wait
-until their lanes are together.
+The fragment with the lowest program counter runs first, so that lanes which left a loop or took the shorter way wait
+for the others at the first block in the text that both reach. A blocked fragment does not hold the others up
+(independent thread scheduling); collectives wait until their lanes are together.
 
-Block functions return the next block's number or a negative code: BLOCK (the fragment waits for something), SWITCH (the set of fragments
-changed), GONE (the fragment has exited), or `again(n)`: continue at block n after the other warps had their turn.
+Block functions return the next block's number or a negative code: BLOCK (the fragment waits for something), SWITCH (the
+set of fragments changed), GONE (the fragment has exited), or `again(n)`: continue at block n after the other warps had
+their turn.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ class Fragment:
         self.pc = pc
         self.state = RUN
         self.wait: Any = None
-        # Of a fragment of one lane: slot -> (the int taken from an array, the array), to find what did not change at the merge.
+        # Of a fragment of one lane: slot -> (the int taken from an array, the array), to find what did not change at
+        # the merge.
         self.origin: dict[int, tuple[Any, Any]] | None = None
         self.lane: Any = warp.lane
         self.tx: Any = warp.tx
@@ -93,9 +97,24 @@ class Fragment:
 
 
 class Warp:
-    """32 threads: their fragments and who still lives. `run` executes until nothing can or it is another warp's turn."""
+    """32 threads: fragments, and who still lives. `run` goes on until nothing can or another warp has its turn."""
 
-    __slots__ = ("bulk", "cta", "fragments", "index", "lane", "live", "live_slots", "local", "program", "queue", "queued", "tx", "ty", "tz")
+    __slots__ = (
+        "bulk",
+        "cta",
+        "fragments",
+        "index",
+        "lane",
+        "live",
+        "live_slots",
+        "local",
+        "program",
+        "queue",
+        "queued",
+        "tx",
+        "ty",
+        "tz",
+    )
 
     def __init__(self, cta: Any, index: int, mask: int, tid: tuple[Any, Any, Any], program: Any) -> None:
         self.cta = cta
@@ -160,7 +179,9 @@ class Warp:
         return False
 
     def _choose(self) -> tuple[Fragment, int, set[int]] | None:
-        """Merge fragments that have met; the one to run, the lowest counter among the others, and where some wait to be joined."""
+        """Merge fragments that have met; the one to run, the lowest counter among the others, and where some wait to be
+        joined.
+        """
         fragments = self.fragments
         at: dict[int, Fragment] = {}
         merged = False
@@ -194,9 +215,7 @@ class Warp:
                 x = oa[slot][1]
             if ob is not None and slot in ob and ob[slot][0] is y:
                 y = ob[slot][1]
-            if x is y:
-                ra[slot] = x
-            elif x.__class__ is not ND and y.__class__ is not ND and x == y:
+            if x is y or (x.__class__ is not ND and y.__class__ is not ND and x == y):
                 ra[slot] = x
             else:
                 width = self.program.widths[slot]
@@ -258,7 +277,8 @@ def branch_index(fragment: Fragment, index: Any, targets: tuple[int, ...]) -> in
     if index.__class__ is not ND:
         if index >= len(targets):
             raise Fault(f"brx.idx with index {index}, but the list has {len(targets)} targets")
-        return targets[index]
+        target: int = targets[index]
+        return target
     ways: dict[int, int] = {}
     for lane in fragment.lanes.lanes:
         number = branch_index(fragment, index.item(lane), targets)
@@ -287,7 +307,10 @@ def together(fragment: Fragment, members: Any) -> bool:
     if members.__class__ is ND:
         members = uniform(fragment, members, "membermask")
     if fragment.mask & ~members:
-        raise Fault(f"lanes {fragment.mask & ~members:#010x} execute a .sync instruction whose membermask {members:#010x} does not name them")
+        raise Fault(
+            f"lanes {fragment.mask & ~members:#010x} execute a .sync instruction whose membermask {members:#010x} "
+            "does not name them"
+        )
     return not (members & fragment.warp.live & ~fragment.mask)
 
 

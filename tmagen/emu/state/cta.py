@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One CTA: its shared memory, barriers, tensor memory, warps, and the loop that runs them."""
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.report import place_in_shared, waiting_lines
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
-from tmagen.emu.state.engine import TENSOR, Engine, make_engine
+from tmagen.emu.state.engine import STORE, TENSOR, Engine, make_engine
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.tensormap import TensorMap
 from tmagen.emu.tmem import Tmem
@@ -92,7 +93,10 @@ class Cta:
         self.smem = np.full(size, 0xFF, np.uint8)
         raw = memoryview(self.smem)  # type: ignore[arg-type]
         self.cells = {1: raw, 2: raw.cast("H"), 4: raw.cast("I"), 8: raw.cast("Q")}
-        self.arrays: dict[int, Any] = {n: self.smem.view(t) for n, t in ((1, np.uint8), (2, np.uint16), (4, np.uint32), (8, np.uint64), (16, np.complex128))}
+        self.arrays: dict[int, Any] = {
+            n: self.smem.view(t)
+            for n, t in ((1, np.uint8), (2, np.uint16), (4, np.uint32), (8, np.uint64), (16, np.complex128))
+        }
 
     def _warp(self, index: int) -> Warp:
         x, y, _ = self.ntid
@@ -101,7 +105,7 @@ class Cta:
         tid = (threads % x, threads // x % y if y > 1 else 0, threads // (x * y) if self.ntid[2] > 1 else 0)
         return Warp(self, index, mask, tid, self.program)
 
-    # --- running ----------------------------------------------------------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Run to the end. Raises located EmulatorErrors."""
@@ -113,14 +117,18 @@ class Cta:
         eager, engine = self.eager, self.engine
         try:
             while True:
+                # In rounds: whatever the order within one, no warp gets two turns more than another.
                 while queue:
-                    warp = queue.popleft()
-                    warp.queued = False
                     if not eager:
-                        engine.tick()
-                    warp.run()
-                    if self.mma_queue:
-                        self.flush_mma()
+                        engine.order(queue)
+                    for _ in range(len(queue)):
+                        warp = queue.popleft()
+                        warp.queued = False
+                        if not eager:
+                            engine.tick()
+                        warp.run()
+                        if self.mma_queue:
+                            self.flush_mma()
                     if self.polls > 4 * self.nwarps:
                         self.idle()
                 if not self.live_warps:
@@ -139,7 +147,10 @@ class Cta:
         if self.engine.step():
             self.idle_polls = 0
         elif self.idle_polls > _POLL_LIMIT:
-            raise Deadlock(f"threads look at barriers again and again ({self.idle_polls:,} times) and nothing changes", detail=waiting_lines(self))
+            raise Deadlock(
+                f"threads look at barriers again and again ({self.idle_polls:,} times) and nothing changes",
+                detail=waiting_lines(self),
+            )
 
     def tick(self, width: int) -> int:
         """Clocks only promise to go on."""
@@ -162,7 +173,10 @@ class Cta:
 
     def _check_exit(self) -> None:
         """What may not be left when a CTA has ended."""
-        self.engine.drain_stores()
+        if any(operation.kind == STORE for operation in self.engine.pending):
+            # Nobody waited for these stores to read their source: the next CTA may have the memory by now.
+            self.smem[:] = 0xFF
+            self.engine.drain_stores()
         outstanding = [operation for operation in self.engine.pending if operation.kind != TENSOR]
         if outstanding:
             error = Fault(f"the CTA exits with {len(outstanding)} asynchronous copies to its shared memory outstanding")
@@ -177,7 +191,7 @@ class Cta:
                 raise Fault(f"the CTA exits while tx bytes are outstanding: {barrier} at {self.place(barrier.address)}")
         self.tmem.check_exit()
 
-    # --- tensor work ------------------------------------------------------------------------------------------------------------------
+    # --- tensor work --------------------------------------------------------------------------------------------------
 
     def start_mma(self, fragment: Fragment, lane: int, op: mma.Mma) -> None:
         """Issue an MMA. Those that follow one another run together when somebody needs the result."""
@@ -208,7 +222,7 @@ class Cta:
                     break
             raise
 
-    # --- addresses --------------------------------------------------------------------------------------------------------------------
+    # --- addresses ----------------------------------------------------------------------------------------------------
 
     def own(self, address: int) -> int:
         """An address of the shared::cluster window as one of this CTA. Rank 0 is the only one there is."""
@@ -228,19 +242,25 @@ class Cta:
         if self.first_shared <= address <= self.shared_end - nbytes:
             raise Fault(f"shared {what} of {nbytes} bytes at {address:#x}, which is not aligned to its size")
         raise Fault(
-            f"shared {what} of {nbytes} bytes at {address:#x} is outside the CTA's shared memory, {self.first_shared:#x} to {self.shared_end:#x}"
+            f"shared {what} of {nbytes} bytes at {address:#x} is outside the CTA's shared memory, "
+            f"{self.first_shared:#x} to {self.shared_end:#x}"
         )
 
     def check_overwrite(self, address: int, nbytes: int, what: str) -> None:
         """Raises Fault where a write would change the bytes of a live mbarrier."""
         for at in self.mbarriers:
             if at < address + nbytes and address < at + 8:
-                raise Fault(f"{what} of {nbytes:,} bytes at {self.place(address)} overwrites the live mbarrier at {self.place(at)}")
+                raise Fault(
+                    f"{what} of {nbytes:,} bytes at {self.place(address)} overwrites "
+                    f"the live mbarrier at {self.place(at)}"
+                )
 
     def add_barrier(self, barrier: MBarrier) -> None:
         for at in (barrier.address - 4, barrier.address + 4):
             if at in self.mbarriers:
-                raise Fault(f"mbarrier.init at {self.place(barrier.address)} overlaps the live mbarrier at {self.place(at)}")
+                raise Fault(
+                    f"mbarrier.init at {self.place(barrier.address)} overlaps the live mbarrier at {self.place(at)}"
+                )
         self.mbarriers[barrier.address] = barrier
         self._barrier_range()
 
@@ -264,7 +284,9 @@ class Cta:
         if 0 <= offset < 1 << 32:
             raw = bytes(self.params[offset : offset + tensormap.NBYTES])
             if len(raw) < tensormap.NBYTES:
-                raise Fault(f"tensor map at parameter offset {offset:#x} reaches past the {len(self.params)} bytes of parameters")
+                raise Fault(
+                    f"tensor map at parameter offset {offset:#x} reaches past the parameters' {len(self.params)} bytes"
+                )
             # Parameters do not change during a launch; maps in global memory may.
             found = maps[address] = TensorMap.decode(raw)
             return found
@@ -272,14 +294,16 @@ class Cta:
             raise Fault("tensor map in shared or local memory: it must be a parameter, or in global or constant memory")
         return TensorMap.decode(self.memory.view(address, tensormap.NBYTES).tobytes())
 
-    # --- errors -----------------------------------------------------------------------------------------------------------------------
+    # --- errors -------------------------------------------------------------------------------------------------------
 
     def blame(self, error: EmulatorError, line: int) -> None:
         """Say that the instruction on a line of generated code issued what failed."""
         instruction = self.program.instruction_at(line)
         if instruction is not None:
             source = instruction.source
-            error.located(instruction.line, (source.file, source.line) if source else None, instruction.text, self.title)
+            error.located(
+                instruction.line, (source.file, source.line) if source else None, instruction.text, self.title
+            )
 
     @property
     def title(self) -> str:
@@ -302,9 +326,12 @@ class Cta:
     def _deadlock(self) -> Deadlock:
         lines = waiting_lines(self)
         stuck = sum(1 for warp in self.warps for _ in warp.fragments)
-        return Deadlock(f"{stuck} group{'s' if stuck != 1 else ''} of threads wait and nothing is left that could wake them", where=self.title, detail=lines)
+        return Deadlock(
+            f"{stuck} group{'s' if stuck != 1 else ''} of threads wait and nothing is left that could wake them",
+            where=self.title,
+            detail=lines,
+        )
 
     def listen(self, kind: str, fragment: Fragment, *arguments: Any) -> None:
         """An event for the listeners; only code compiled for listening calls this."""
         self.launch.listener(kind, self, fragment, arguments)
-

@@ -1,15 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
 """When asynchronous operations take effect.
 
-PTX leaves open when a copy, an MMA or a commit completes; only waits bound it. Each policy is one choice that a correct kernel has to
-survive: `eager` completes at issue, `lazy` when nobody can run any more, first in first out, `newest-first` likewise but tensor work first
-and then the newest copy, `random` at random moments in random order. An operation's reads and writes happen at its completion.
-Tensor operations of one thread complete in the order of issue (PTX ISA, "tcgen05 memory consistency": pipelined instructions).
+PTX leaves open when a copy, an MMA or a commit completes; only waits bound it. Each policy is one choice that a correct
+kernel has to survive: `eager` completes at issue, `lazy` when nobody can run any more, first in first out, `newest-
+first` likewise but tensor work first and then the newest copy, `random` at random moments in random order. An
+operation's reads and writes happen at its completion. Tensor operations of one thread complete in the order of issue
+(PTX ISA, "tcgen05 memory consistency": pipelined instructions).
 """
 
 from __future__ import annotations
 
 import random
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +56,9 @@ class Engine:
 
     def tick(self) -> None:
         """A warp is about to run."""
+
+    def order(self, queue: deque[Any]) -> None:
+        """A round begins: put the warps that can run in order."""
 
     def drain_stores(self) -> None:
         """The CTA has ended: its stores to global memory land."""
@@ -104,6 +110,9 @@ class Deferred(Engine):
 
 
 class NewestFirst(Deferred):
+    def order(self, queue: deque[Any]) -> None:
+        queue.reverse()
+
     def choose(self) -> Operation:
         for operation in self.pending:
             if operation.kind == TENSOR:
@@ -118,6 +127,12 @@ class Random(Deferred):
 
     def choose(self) -> Operation:
         return self.random.choice(self.eligible())
+
+    def order(self, queue: deque[Any]) -> None:
+        warps = list(queue)
+        self.random.shuffle(warps)
+        queue.clear()
+        queue.extend(warps)
 
     def tick(self) -> None:
         while self.pending and self.random.random() < 0.25:

@@ -1,13 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
 """mbarrier objects: phases, pending arrivals, transaction bytes, and who waits (PTX ISA, "mbarrier")."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND, _each
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, again, pick
+from tmagen.emu.state.convergence import BLOCK, SWITCH, WAIT, Fragment, again, lane_set, pick
 
 LIMIT = (1 << 20) - 1
 """Largest count of arrivals, and of transaction bytes either way (PTX ISA, "Contents of the mbarrier object")."""
@@ -27,7 +30,10 @@ class MBarrier:
         self.waiters: list[Fragment] = []
 
     def __str__(self) -> str:
-        return f"mbarrier at shared {self.address:#x}: phase {self.phase} (parity {self.phase & 1}), pending arrivals {self.pending} of {self.expected}, tx bytes {self.tx:,}"
+        return (
+            f"mbarrier at shared {self.address:#x}: phase {self.phase} (parity {self.phase & 1}), "
+            f"pending arrivals {self.pending} of {self.expected}, tx bytes {self.tx:,}"
+        )
 
     def arrive(self, count: int = 1) -> None:
         """Raises Fault where more arrive than the phase still expects."""
@@ -35,7 +41,7 @@ class MBarrier:
             raise Fault(
                 f"mbarrier.arrive of {count} where the phase expects {self.pending} more: too many arrivals ({self})"
                 if self.pending
-                else f"mbarrier.arrive after the phase's last expected arrival, while its tx bytes are not complete ({self})"
+                else f"mbarrier.arrive after the last expected one, while tx bytes are outstanding ({self})"
             )
         self.pending -= count
         if not self.pending and not self.tx:
@@ -77,8 +83,9 @@ class PhaseWait:
     def describe(self, cta: Any) -> str:
         b = self.barrier
         return (
-            f"waits for the phase of parity {self.parity} of the mbarrier at {cta.place(b.address)}: current phase {b.phase} "
-            f"(parity {b.phase & 1}), pending arrivals {b.pending} of {b.expected}, tx bytes {b.tx:,}"
+            f"waits for the phase of parity {self.parity} of the mbarrier at {cta.place(b.address)}: "
+            f"current phase {b.phase} (parity {b.phase & 1}), pending arrivals {b.pending} of {b.expected}, "
+            f"tx bytes {b.tx:,}"
         )
 
 
@@ -101,10 +108,6 @@ def barrier_at(cta: Any, address: int) -> MBarrier:
             raise Fault(f"mbarrier address {cta.place(address)} is not a multiple of 8")
         raise Fault(f"no initialised mbarrier at {cta.place(address)}")
     return barrier  # type: ignore[no-any-return]
-
-
-def _lanes(fragment: Fragment, *values: Any) -> tuple[int, ...]:
-    return fragment.lanes.lanes
 
 
 def mbar_init(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
@@ -177,8 +180,6 @@ def token(barrier: MBarrier) -> int:
 
 def scatter(fragment: Fragment, items: list[int]) -> Any:
     """A 64-bit value from one item per active lane."""
-    import numpy as np
-
     if len(items) == 1 or len(set(items)) == 1:
         return items[0]
     out = np.zeros(32, np.uint64)
@@ -200,8 +201,6 @@ def is_complete(cta: Any, address: int, state: int, by_parity: bool) -> bool:
 
 def mbar_test(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool) -> Any:
     """One look at a barrier: a predicate."""
-    import numpy as np
-
     if address.__class__ is not ND and state.__class__ is not ND:
         return is_complete(cta, address, state, by_parity)
     out = np.zeros(32, bool)
@@ -210,8 +209,12 @@ def mbar_test(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity:
     return out
 
 
-def mbar_wait(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int) -> int:
-    """A wait in a spin loop: block until the phase completes. Lanes that wait for different phases become fragments of their own."""
+def mbar_wait(
+    fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int
+) -> int:
+    """A wait in a spin loop: block until the phase completes. Lanes that wait for different phases become fragments of
+    their own.
+    """
     if address.__class__ is ND or state.__class__ is ND:
         return _wait_apart(fragment, cta, address, state, by_parity, next_block, number)
     barrier = cta.mbarriers.get(address)
@@ -226,7 +229,9 @@ def mbar_wait(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity:
     return BLOCK
 
 
-def _wait_apart(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int) -> int:
+def _wait_apart(
+    fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int
+) -> int:
     """The lanes of a wait with per-lane operands, grouped by what they wait for."""
     groups: dict[tuple[int, int], int] = {}
     for lane in fragment.lanes.lanes:
@@ -250,10 +255,8 @@ def _wait_apart(fragment: Fragment, cta: Any, address: Any, state: Any, by_parit
         mbar_wait(part, cta, a, s, by_parity, next_block, number)
     if not open_lanes:
         warp.fragments.remove(fragment)
-        return -2
+        return SWITCH
     fragment.mask = open_lanes
-    from tmagen.emu.state.convergence import lane_set
-
     fragment.lanes = lane_set(open_lanes)
     fragment.pc = next_block
     if fragment.lanes.count == 1 and fragment.origin is None:
