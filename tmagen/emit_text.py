@@ -17,7 +17,7 @@ MAP_TYPES = {
     DType.F32: "CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
 }
 PACKED_TYPES = {DType.F16: "f16x2", DType.BF16: "bf16x2"}
-SWIZZLED_ADDRESS_BITS = {128: "4-6 with bits 7-9", 64: "4-5 with bits 7-8", 32: "4 with bit 7"}
+SWIZZLED_ADDRESS_BITS = {128: "4-6 with bits 7-9", 64: "4-5 with bits 7-8", 32: "4 with bit 7", 16: "none"}
 REGISTERS_PER_LINE = 8
 
 Table = tuple[tuple[str, ...], ...]
@@ -40,6 +40,17 @@ class DescriptorText:
     fields: tuple[FieldText, ...]
     sum: str
     hex: str
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaText:
+    """The operand list of wgmma.mma_async: accumulators first, then the operands' numbers."""
+
+    register_lines: tuple[str, ...]
+    output_lines: tuple[str, ...]
+    a: int
+    b: int
+    accumulate: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +85,15 @@ class Text:
     packed_type: str
     register_lines: tuple[str, ...]
     output_lines: tuple[str, ...]
+    wgmma: WgmmaText
+    warpgroups: str
+    accumulator_parameters: str
+    accumulator_arguments: str
+    tear_down: str
+    pipeline_owner: str
+    smem_descriptor_section: str
     smem_descriptor: DescriptorText
-    instr_descriptor: DescriptorText
+    instr_descriptor: DescriptorText | None
 
 
 def text_of(plan: Plan) -> Text:
@@ -83,6 +101,7 @@ def text_of(plan: Plan) -> Text:
     problem = plan.spec.problem
     shape = problem.shape
     epilogue = plan.epilogue
+    tmem = plan.tmem.columns > 0
     host_types = tuple(HOST_TYPES[dtype] for dtype in (problem.a, problem.b, problem.d))
     return Text(
         summary=f"D = A * B^T on {plan.spec.target.value}, {schedule_words(plan)}",
@@ -107,14 +126,21 @@ def text_of(plan: Plan) -> Text:
         b_map_type=MAP_TYPES[problem.b],
         d_map_type=MAP_TYPES[problem.d],
         operand_swizzle=f"CU_TENSOR_MAP_SWIZZLE_{plan.operand.atom_bytes}B",
-        d_swizzle=f"CU_TENSOR_MAP_SWIZZLE_{epilogue.box_bytes}B",
+        d_swizzle=f"CU_TENSOR_MAP_SWIZZLE_{epilogue.box_bytes}B" if epilogue.box_bytes > 16 else "CU_TENSOR_MAP_SWIZZLE_NONE",
         d_swizzle_bits=SWIZZLED_ADDRESS_BITS[epilogue.box_bytes],
         d_swizzle_row="row" if epilogue.swizzle_row_shift == 0 else f"(row >> {epilogue.swizzle_row_shift})",
         packed_type=PACKED_TYPES.get(epilogue.d_type, ""),
         register_lines=_register_lines(epilogue.box_cols),
-        output_lines=_output_lines(epilogue.box_cols),
+        output_lines=_output_lines(epilogue.box_cols, "=r"),
+        wgmma=_wgmma_text(plan.spec.tile.n // 2),
+        warpgroups="one warpgroup" if plan.launch.threads == 128 else f"{plan.launch.threads // 128} warpgroups",
+        accumulator_parameters="uint32_t tmem, bool has_product" if tmem else "const Accumulator& acc",
+        accumulator_arguments="tmem, has_product" if tmem else "acc",
+        tear_down="tear_down(warp, tmem)" if tmem else "tear_down(warp)",
+        pipeline_owner="kept by the elected thread, which is the same one for every tile" if tmem else "of every thread",
+        smem_descriptor_section="tcgen05 shared memory descriptor" if tmem else "Matrix Descriptor Format",
         smem_descriptor=_descriptor_text(plan.mma.smem_descriptor),
-        instr_descriptor=_descriptor_text(plan.mma.instr_descriptor),
+        instr_descriptor=_descriptor_text(plan.mma.instr_descriptor) if plan.mma.instr_descriptor else None,
     )
 
 
@@ -148,7 +174,7 @@ def _tile_table(plan: Plan) -> Table:
             f"{tile.m} x {tile.n}",
             f"{epilogue.boxes} box{'es' if epilogue.boxes > 1 else ''} of {tile.m} x {epilogue.box_cols}",
         ),
-        ("product", problem.acc.value, "-", f"{tile.m} x {tile.n}", f"{plan.tmem.columns} TMEM columns"),
+        ("product", problem.acc.value, "-", f"{tile.m} x {tile.n}", f"{plan.tmem.columns} TMEM columns" if plan.tmem.columns else "registers"),
     )
 
 
@@ -202,7 +228,11 @@ def _register_lines(count: int) -> tuple[str, ...]:
     return (f"{{{lines[0]}", *lines[1:])
 
 
-def _output_lines(count: int) -> tuple[str, ...]:
-    outputs = [f'"=r"(values[{i}])' for i in range(count)]
+def _wgmma_text(count: int) -> WgmmaText:
+    return WgmmaText(_register_lines(count), _output_lines(count, "+f"), a=count, b=count + 1, accumulate=count + 2)
+
+
+def _output_lines(count: int, constraint: str) -> tuple[str, ...]:
+    outputs = [f'"{constraint}"(values[{i}])' for i in range(count)]
     per_line = REGISTERS_PER_LINE // 2
     return tuple(", ".join(outputs[i : i + per_line]) for i in range(0, count, per_line))
