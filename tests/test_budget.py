@@ -11,6 +11,7 @@ from tmagen.budget import (
     budget_of,
     deepest_pipeline,
     power_of_two_at_least,
+    resident_ctas,
     round_up,
 )
 from tmagen.ir import DType, Gemm, Pipeline, Problem, Target, Tile
@@ -130,3 +131,17 @@ def test_no_layout(tile: Tile) -> None:
 def test_rounding() -> None:
     assert [round_up(value, 16) for value in (0, 1, 16, 17)] == [0, 16, 16, 32]
     assert [power_of_two_at_least(value) for value in (1, 2, 3, 128, 129)] == [1, 2, 4, 128, 256]
+
+
+@pytest.mark.parametrize(
+    ("tile", "depth", "ctas"),
+    [
+        (Tile(), 2, 2),  # 233,472 // 100,352
+        (Tile(), 6, 1),
+        (Tile(), 1, 3),  # 233,472 // 67,584
+        (Tile(128, 256, 32), 1, 2),  # 512 columns // 256; shared memory has room for 3
+        (Tile(128, 16, 32), 2, 9),  # 233,472 // 24,576
+    ],
+)
+def test_resident_ctas(tile: Tile, depth: int, ctas: int) -> None:
+    assert resident_ctas(budget_of(gemm(tile, depth=depth)), arch_of(Target.SM_100A)) == ctas

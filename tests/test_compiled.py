@@ -32,6 +32,9 @@ CORNERS = [
     Gemm(problem=Problem(d=DType.F32), tile=Tile(128, 16, 64), schedule=Schedule(True)),
     Gemm(problem=Problem(shape=Shape(129, 136, 0)), schedule=Schedule(True)),
     Gemm(problem=Problem(d=DType.BF16, shape=Shape(300, 300, 300)), tile=Tile(128, 80, 32)),
+    # ptxas spilled these before it was told that one CTA per SM is enough.
+    Gemm(problem=Problem(d=DType.F32, shape=Shape(1000, 1000, 1000)), pipeline=Pipeline(1, Policy.SERIAL)),
+    Gemm(problem=Problem(d=DType.F32, shape=Shape(1000, 1000, 1000)), tile=Tile(128, 128, 32)),
 ]
 
 

@@ -34,7 +34,7 @@ def named(spec: Gemm, name: str | None) -> Gemm:
     return replace(spec, name=name)
 
 
-SPECS = st.builds(named, legal_specs(), st.none() | st.from_regex(r"k[a-z0-9]{0,20}", fullmatch=True))
+SPECS = st.builds(named, legal_specs(), st.none() | st.from_regex(r"my_[a-z0-9]{0,20}", fullmatch=True))
 
 
 def flags_of(command: str) -> dict[str, str | bool]:

@@ -143,3 +143,9 @@ def deepest_pipeline(spec: Gemm, arch: Arch | None = None) -> int:
     while depth > 0 and budget_of(_with_depth(spec, depth), arch).smem_bytes > arch.smem_per_block_bytes:
         depth -= 1
     return depth
+
+
+def resident_ctas(cost: Budget, arch: Arch) -> int:
+    """CTAs that one SM holds at a time as far as shared memory and tensor memory go; registers may allow fewer."""
+    by_smem = arch.smem_per_sm_bytes // (cost.smem_bytes + arch.smem_reserved_bytes)
+    return min(by_smem, arch.tmem_columns // cost.tmem_columns)

@@ -446,6 +446,7 @@ struct Pipeline {
 __device__ __forceinline__ void main_loop(SharedStorage& smem, const Tile& tile, uint32_t k_tiles,
                                           uint32_t tmem, const CUtensorMap& map_a,
                                           const CUtensorMap& map_b, Pipeline& pipeline) {
+#pragma unroll 1
   for (uint32_t k = 0; k < k_tiles; ++k) {
     load_stage(smem, 0, k, tile, map_a, map_b);
     ptx::mbarrier_wait_parity(&smem.full[0], pipeline.load_phase);
@@ -574,13 +575,14 @@ __device__ __forceinline__ void tear_down(uint32_t warp, uint32_t tmem) {
 // ---- Kernel ------------------------------------------------------------------------------------
 
 // Internal linkage, so that any number of translation units may include this file; a C symbol where
-// the kernel is looked up by name.
+// the kernel is looked up by name. At least one CTA per SM: left to itself, ptxas may spill registers
+// to fit more.
 #if defined(TMAGEN_EXTERN_C) || defined(__CUDACC_RTC__)
 extern "C"
 #else
 static
 #endif
-    __global__ void __launch_bounds__(kThreads)
+    __global__ void __launch_bounds__(kThreads, 1)
         gemm_sm100a_f16_128x128x64_depth1(
             const __grid_constant__ CUtensorMap map_a,
             const __grid_constant__ CUtensorMap map_b,

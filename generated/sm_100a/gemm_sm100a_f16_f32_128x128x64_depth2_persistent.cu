@@ -618,13 +618,14 @@ __device__ __forceinline__ void tear_down(uint32_t warp, uint32_t tmem) {
 // ---- Kernel ------------------------------------------------------------------------------------
 
 // Internal linkage, so that any number of translation units may include this file; a C symbol where
-// the kernel is looked up by name.
+// the kernel is looked up by name. At least one CTA per SM: left to itself, ptxas may spill registers
+// to fit more.
 #if defined(TMAGEN_EXTERN_C) || defined(__CUDACC_RTC__)
 extern "C"
 #else
 static
 #endif
-    __global__ void __launch_bounds__(kThreads)
+    __global__ void __launch_bounds__(kThreads, 1)
         gemm_sm100a_f16_f32_128x128x64_depth2_persistent(
             const __grid_constant__ CUtensorMap map_a,
             const __grid_constant__ CUtensorMap map_b,

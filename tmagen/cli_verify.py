@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tmagen verify`: a kernel compiled, emulated and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tmagen import flag_text
+from tmagen.cli_options import FLAGS, requested_spec, spec_options
+from tmagen.errors import Diagnostic, SpecError
+from tmagen.flag_text import FlagReader, integer_between, word_of
+
+if TYPE_CHECKING:
+    from tmagen.ir import Gemm
+
+MAX_JOBS = 1024
+COMPLETIONS = ("eager", "lazy", "newest-first", "random", "all")
+INPUTS = ("integer", "normal", "both")
+
+
+@click.command(
+    "verify",
+    epilog="""\b
+Examples:
+  tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
+  tmagen verify kernel.cu
+  tmagen verify --preset step4 --completion lazy --input integer --json
+  tmagen verify --spec kernel.toml --shape 256,256,256 --ld 320,264,272
+
+\b
+Exit codes:
+  0  every case is right
+  1  a case is wrong: a wrong element, a write outside D, a deadlock, a misuse of a barrier
+  2  not judged: no compiler, an illegal spec, or something that the emulator does not know
+""",
+)
+@click.argument("file", required=False)
+@spec_options
+@click.option("--shape", "shapes", metavar="M,N,K", multiple=True, help="A shape to try, any number of times.")
+@click.option(
+    "--completion", metavar="ORDER", help="Order of async work: " + "|".join(COMPLETIONS) + ".  [default: all]"
+)
+@click.option(
+    "--input", "inputs", metavar="KIND", help="Bit-exact, or in a bound: " + "|".join(INPUTS) + ".  [default: both]"
+)
+@click.option("--seed", metavar="N", help="Seed of inputs and of random completion.  [default: 0]")
+@click.option("--ld", metavar="A,B,D", help="Leading dimensions, elements.  [default: the least that TMA takes]")
+@click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
+@click.option("--nvcc", metavar="PATH", help="The compiler.  [default: CUDA_HOME, PATH, else the one from PyPI]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    file: str | None,
+    shapes: tuple[str, ...],
+    completion: str | None,
+    inputs: str | None,
+    seed: str | None,
+    ld: str | None,
+    jobs: str | None,
+    nvcc: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Compile a kernel, run it on the emulator, and compare D with A * B^T.
+
+    The kernel is FILE as it stands, edited or not, or what the spec flags ask for. Tensor maps and launch come from the
+    file's own host part. Without --shape, a small set of shapes with tails, K = 0 and many tiles is tried.
+    """
+    reader = FlagReader()
+    tried = [reader.read("shape", text, flag_text.shape) for text in shapes]
+    order = reader.read("completion", completion, word_of({word: word for word in COMPLETIONS})) or "all"
+    kind = reader.read("input", inputs, word_of({word: word for word in INPUTS})) or "both"
+    start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
+    leading = reader.read("ld", ld, lambda text: flag_text.three_integers(text, "A,B,D"))
+    processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
+    subject = _subject(file, options, reader.diagnostics)
+
+    from tmagen.verify import LeadingDims, NoProgress, TerminalProgress, verify
+
+    report = verify(
+        subject,
+        [shape for shape in tried if shape is not None] or None,
+        completion=order,
+        inputs=kind,
+        seed=start,
+        lds=None if leading is None else LeadingDims(*leading),
+        jobs=processes,
+        nvcc=nvcc,
+        progress=NoProgress() if as_json else TerminalProgress(),
+    )
+    if as_json:
+        import json
+
+        click.echo(json.dumps(report.to_dict(), indent=2))
+    else:
+        click.echo(report.text())
+    return report.exit_code
+
+
+def _subject(file: str | None, options: dict[str, Any], also: list[Diagnostic]) -> Path | Gemm:
+    """FILE, or the spec of the flags; both together are a contradiction."""
+    if file is None:
+        return requested_spec(options, also=also)
+    flags = ("preset", "spec", *FLAGS)
+    given = [f"--{flag}" for flag in flags if options[flag.replace("-", "_")] is not None]
+    if given:
+        also.append(Diagnostic(f"{file!r} says which kernel it is: {', '.join(given)} cannot change it"))
+    if file.endswith(".toml"):
+        also.append(Diagnostic(f"{file!r} is no kernel", hint=f"tmagen verify --spec {file}"))
+    elif "\0" in file or not Path(file).is_file():
+        also.append(Diagnostic(f"cannot read {file!r}: there is no such file"))
+    if also:
+        raise SpecError(*also)
+    return Path(file)

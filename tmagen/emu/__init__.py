@@ -1,0 +1,29 @@
+"""A functional emulator of PTX for sm_90 and sm_100 kernels: parse a module, launch a kernel, look at memory afterwards."""
+
+from __future__ import annotations
+
+from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged, ParseError
+from tmagen.emu.launch import Launch, RunResult
+from tmagen.emu.machine import run
+from tmagen.emu.memory import Allocation, GlobalMemory
+from tmagen.emu.module import Entry, Module, Param
+from tmagen.emu.parser import parse
+from tmagen.emu.tensormap import TensorMap
+
+__all__ = [
+    "Allocation",
+    "Deadlock",
+    "EmulatorError",
+    "Entry",
+    "Fault",
+    "GlobalMemory",
+    "Launch",
+    "Module",
+    "NotJudged",
+    "Param",
+    "ParseError",
+    "RunResult",
+    "TensorMap",
+    "parse",
+    "run",
+]

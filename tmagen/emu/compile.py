@@ -1,0 +1,306 @@
+"""An entry as Python functions, one per basic block.
+
+A block function takes the fragment (the lanes that run it) and the CTA, loads the registers that it needs from the fragment's list into
+locals, runs, stores those that are live afterwards, and returns the number of the next block or a negative code (see `state/warp.py`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+from tmagen.emu.compile_blocks import Block, Graph, build, registers_of, split_operands
+from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
+from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
+from tmagen.emu.isa.registry import Unknown
+from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
+from tmagen.emu.state import barriers, convergence, issue
+from tmagen.emu.state import mbarrier as mbarriers
+
+BlockFunction = Callable[[Any, Any], int]
+RESERVED_SHARED_BYTES = 1024
+"""Shared addresses below this belong to the system on sm_90 and later (PTX ISA, "%reserved_smem_offset_...")."""
+
+POISON = {1: False, 8: 0xA5, 16: 0xA5A5, 32: 0xA5A5A5A5, 64: 0xA5A5A5A5A5A5A5A5}
+"""What a register holds before its first write: odd, and the same in every run."""
+
+
+@dataclass(eq=False)
+class Program:
+    """A compiled entry."""
+
+    entry: Entry
+    filename: str
+    blocks: list[BlockFunction]
+    live: list[tuple[int, ...]]  # register slots that are live on entry to each block
+    widths: list[int]
+    first: list[Any]  # the registers' first values
+    instructions: list[Instruction | None]  # by line of the generated source
+    waits: list[Instruction]
+    static_end: int
+    dynamic_base: int
+    local_bytes: int
+    memory_variables: tuple[Variable, ...]
+    uses_global_atomics: bool
+    source: str
+    starts: list[Instruction | None]
+
+    def first_instruction(self, number: int) -> Instruction | None:
+        """The first instruction of a block."""
+        return self.starts[number]
+
+    def instruction_at(self, line: int) -> Instruction | None:
+        """The instruction that a line of the generated source belongs to."""
+        return self.instructions[line - 1] if 0 < line <= len(self.instructions) else None
+
+
+_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool], Program]] = weakref.WeakKeyDictionary()
+
+
+def compile_entry(module: Module, name: str, *, listening: bool = False) -> Program:
+    """The program of kernel `name`, compiled once per module. Raises NotJudged for an entry that does not exist."""
+    programs = _COMPILED.setdefault(module, {})
+    key = (name, listening)
+    if key not in programs:
+        if name not in module.entries:
+            raise Fault(f"kernel {name} is not in the module; it has {', '.join(module.entries) or 'none'}")
+        programs[key] = _compile(module, module.entries[name], listening)
+    return programs[key]
+
+
+def _namespace() -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    for source in (values, floats, access, convergence, barriers, mbarriers, issue):
+        names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
+    names["NotJudged"] = NotJudged
+    return names
+
+
+def _compile(module: Module, entry: Entry, listening: bool) -> Program:
+    slots = {name: i for i, name in enumerate(entry.registers)}
+    widths = []
+    for name, kind in entry.registers.items():
+        if kind not in WIDTH:
+            raise NotJudged(f"register {name} of type .{kind}", ptx_line=entry.line)
+        widths.append(WIDTH[kind])
+    graph = build(entry, slots)
+    layout = _Layout(module, entry)
+    writer = _Writer(graph, slots, widths, layout.symbols, listening)
+    writer.write()
+    filename = f"<blocks of {entry.name}>"
+    source = "\n".join(writer.lines) + "\n"
+    names = _namespace()
+    exec(compile(source, filename, "exec"), names)
+    return Program(
+        entry=entry,
+        filename=filename,
+        blocks=[names[f"b{block.number}"] for block in graph.blocks],
+        live=[_members(block.live_in) for block in graph.blocks],
+        widths=widths,
+        first=[POISON[width] for width in widths],
+        instructions=writer.owners,
+        waits=writer.waits,
+        static_end=layout.static_end,
+        dynamic_base=layout.dynamic_base,
+        local_bytes=layout.local_bytes,
+        memory_variables=layout.memory,
+        uses_global_atomics=any(_talks_between_ctas(i) for i in entry.body),
+        source=source,
+        starts=[block.body[0] if block.body else None for block in graph.blocks],
+    )
+
+
+def _talks_between_ctas(instruction: Instruction) -> bool:
+    """Whether it may read what another CTA of the same launch writes: such a grid must not be split over processes."""
+    parts = instruction.parts
+    if parts[0] in ("atom", "red"):
+        return "shared" not in parts and not any(p.startswith("shared::") for p in parts)
+    if parts[0] in ("ld", "st"):
+        strong = {"volatile", "relaxed", "acquire", "release", "mmio"} & set(parts)
+        return bool(strong) and not any(p.startswith("shared") for p in parts)
+    return instruction.opcode.startswith(("cp.reduce.async", "multimem"))
+
+
+def _members(bits: int) -> tuple[int, ...]:
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return tuple(found)
+
+
+class _Layout:
+    """Addresses of the variables that an entry names."""
+
+    def __init__(self, module: Module, entry: Entry) -> None:
+        self.symbols = Symbols()
+        named = {operand.name for i in entry.body for o in i.operands for operand in _symbols(o)}
+        variables = [*(v for v in module.variables if v.name in named), *entry.variables]
+        at = RESERVED_SHARED_BYTES
+        local = 0
+        dynamic_align = 16
+        memory = []
+        for variable in variables:
+            if variable.space == "shared":
+                if variable.nbytes is None:
+                    dynamic_align = max(dynamic_align, variable.align)
+                    continue
+                at = -(-at // variable.align) * variable.align
+                self.symbols.shared[variable.name] = at
+                at += variable.nbytes
+            elif variable.space == "local":
+                local = -(-local // variable.align) * variable.align
+                self.symbols.local[variable.name] = local
+                local += variable.nbytes or 0
+            else:
+                memory.append(variable)
+                self.symbols.memory.add(variable.name)
+        self.static_end = at
+        # Every `extern .shared` array names the same dynamic part.
+        self.dynamic_base = -(-at // dynamic_align) * dynamic_align
+        for variable in variables:
+            if variable.space == "shared" and variable.nbytes is None:
+                self.symbols.shared[variable.name] = self.dynamic_base
+        for param in entry.params:
+            self.symbols.param[param.name] = param.offset
+        self.local_bytes = -(-local // 16) * 16
+        self.memory = tuple(memory)
+
+
+def _symbols(operand: Operand) -> list[Sym]:
+    if isinstance(operand, Sym):
+        return [operand]
+    if isinstance(operand, Addr):
+        return _symbols(operand.base)
+    if isinstance(operand, Vec):
+        return [s for item in operand.items for s in _symbols(item)]
+    return []
+
+
+class _Writer:
+    """The generated source of all blocks, with the instruction that each line belongs to."""
+
+    def __init__(self, graph: Graph, slots: dict[str, int], widths: list[int], symbols: Symbols, listening: bool) -> None:
+        self.graph = graph
+        self.slots = slots
+        self.widths = widths
+        self.symbols = symbols
+        self.listening = listening
+        self.lines: list[str] = []
+        self.owners: list[Instruction | None] = []
+        self.waits: list[Instruction] = []
+
+    def write(self) -> None:
+        for block in self.graph.blocks:
+            emitter = BlockEmitter(self, block)
+            body = emitter.write()
+            first = block.body[0] if block.body else None
+            self.lines.append(f"def b{block.number}(F, C):")
+            self.owners.append(first)
+            self.lines += [f"    {text}" for text in body]
+            self.owners += emitter.owners
+
+
+class BlockEmitter(Emitter):
+    """An emitter that also knows the block's place in the graph."""
+
+    def __init__(self, writer: _Writer, block: Block) -> None:
+        super().__init__(writer.slots, writer.widths, writer.symbols, writer.listening)
+        self.writer = writer
+        self.block = block
+        self.number = block.number
+        self.next_block = block.number + 1
+        self.first_in_block = True
+
+    def write(self) -> list[str]:
+        block = self.block
+        loads = _members(block.uses)
+        self.current = block.body[0] if block.body else None
+        if loads or block.defs & block.live_out:
+            self.line("R = F.R")
+        for start in range(0, len(loads), 8):
+            self.line("; ".join(f"v{slot} = R[{slot}]" for slot in loads[start : start + 8]))
+        for instruction in block.body:
+            self.current = instruction
+            self._instruction(instruction)
+            self.first_in_block = False
+        if not self.returned:
+            self.ret(str(block.successors[0]) if block.successors else "exit_lanes(F)")
+        return self.lines
+
+    def ret(self, text: str) -> None:
+        stores = _members(self.block.defs & self.block.live_out)
+        for start in range(0, len(stores), 8):
+            self.line("; ".join(f"R[{slot}] = v{slot}" for slot in stores[start : start + 8]))
+        super().ret(text)
+
+    def successor(self, index: int) -> int:
+        return self.block.successors[index]
+
+    def past_spin(self) -> int:
+        """Where a spin loop goes on once its wait, the last instruction, is true: past branches that only test that."""
+        assert self.current is not None
+        predicate = self.current.operands[0]
+        number = self.next_block
+        for _ in range(4):
+            block = self.writer.graph.blocks[number]
+            if len(block.body) != 1 or block.body[0].parts[0] != "bra":
+                break
+            guard = block.body[0].guard
+            if guard is None or guard == predicate:
+                number = block.successors[0]
+            elif isinstance(guard, Not) and guard.reg == predicate:
+                number = block.successors[1]
+            else:
+                break
+        return number
+
+    def wait(self) -> int:
+        """Number of the current instruction in the table of waits, for the deadlock report."""
+        assert self.current is not None
+        self.writer.waits.append(self.current)
+        return len(self.writer.waits) - 1
+
+    def branch(self, predicate: str, taken: int, other: int) -> None:
+        """End the block with a conditional branch."""
+        self.line(f"p = {predicate}")
+        self.ret(f"({taken} if p else {other}) if p.__class__ is not ND else branch(F, p, {taken}, {other})")
+
+    def _instruction(self, instruction: Instruction) -> None:
+        spec = registry.find(instruction.opcode)
+        mark = len(self.lines)
+        try:
+            if spec is None:
+                raise Unknown(f"instruction {instruction.opcode}")
+            guard = instruction.guard
+            if guard is not None and instruction.parts[0] != "bra":
+                # The guard is read once: the instruction may write the very predicate.
+                self.line(f"g = {self.pred(guard)}")
+                self.guard = "g"
+            spec.emit(self, instruction)
+            if self.guard is not None:
+                self.finish_guard()
+        except Unknown as unknown:
+            self._not_judged(instruction, spec, str(unknown), mark)
+        except (IndexError, ValueError, KeyError) as error:
+            self._not_judged(instruction, spec, f"operands of {instruction.opcode} ({error})", mark)
+
+    def _not_judged(self, instruction: Instruction, spec: registry.Spec | None, message: str, mark: int) -> None:
+        del self.lines[mark:], self.owners[mark:]
+        self.guard = None
+        self._selects.clear()
+        self.returned = False
+        self.line(f"raise NotJudged({message!r})")
+        # Text after the raise is dead but still has to name only what exists.
+        results, _ = split_operands(instruction, spec)
+        for operand in results:
+            for name in registers_of(operand):
+                self.line(f"v{self.slots[name]} = 0")
+
+
+__all__ = ["Program", "compile_entry"]

@@ -1,0 +1,345 @@
+"""Loads and stores of one warp instruction, for every state space.
+
+An address is an int (one address for all active lanes, or one lane) or an array. A vector access takes and returns a tuple.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
+from tmagen.emu.errors import Fault
+from tmagen.emu.isa.values import ND, UNSIGNED, lanes_of
+from tmagen.emu.state.convergence import Fragment, pick
+
+Array = npt.NDArray[Any]
+_SIXTEEN = np.dtype(np.complex128)  # 16 opaque bytes: NumPy moves them fastest in this type
+
+
+# --- shared -----------------------------------------------------------------------------------------------------------------------------
+
+
+def ld_shared(F: Fragment, C: Any, address: Any, nbytes: int) -> Any:
+    """One element of 1, 2, 4 or 8 bytes."""
+    if address.__class__ is int:
+        if address & (nbytes - 1) or not C.first_shared <= address <= C.shared_end - nbytes:
+            C.bad_shared(address, nbytes, "load")
+        return C.cells[nbytes][address >> _SHIFT[nbytes]]
+    return _gather(F, C, address, nbytes, C.arrays[nbytes], UNSIGNED[8 * nbytes])
+
+
+def ld_shared_vector(F: Fragment, C: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    """`count` elements of `nbytes` each."""
+    total = nbytes * count
+    if address.__class__ is int:
+        if address & (total - 1) or not C.first_shared <= address <= C.shared_end - total:
+            C.bad_shared(address, total, "load")
+        start = address >> _SHIFT[nbytes]
+        return tuple(C.cells[nbytes][start : start + count])
+    raw = _gather(F, C, address, total, C.arrays[total], _CELL[total])
+    parts = raw.view(UNSIGNED[8 * nbytes]).reshape(32, count)
+    return tuple(np.ascontiguousarray(parts.T))
+
+
+def st_shared(F: Fragment, C: Any, address: Any, nbytes: int, value: Any) -> None:
+    if C.mma_queue:
+        C.flush_mma()
+    if address.__class__ is int:
+        if address & (nbytes - 1) or not C.first_shared <= address <= C.shared_end - nbytes:
+            C.bad_shared(address, nbytes, "store")
+        if C.low_barrier - nbytes < address < C.high_barrier:
+            C.check_overwrite(address, nbytes, "store")
+        if value.__class__ is ND:
+            # Lanes store to one address: one of them wins, which is left open. The last one here.
+            value = value.item(F.lanes.lanes[-1])
+        C.cells[nbytes][address >> _SHIFT[nbytes]] = value & _MASK[nbytes]
+        return
+    _scatter(F, C, address, nbytes, C.arrays[nbytes], value)
+
+
+def st_shared_vector(F: Fragment, C: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    if C.mma_queue:
+        C.flush_mma()
+    count = len(values)
+    total = nbytes * count
+    if address.__class__ is int:
+        if address & (total - 1) or not C.first_shared <= address <= C.shared_end - total:
+            C.bad_shared(address, total, "store")
+        if C.low_barrier - total < address < C.high_barrier:
+            C.check_overwrite(address, total, "store")
+        cells, start, last = C.cells[nbytes], address >> _SHIFT[nbytes], F.lanes.lanes[-1]
+        for i, value in enumerate(values):
+            cells[start + i] = pick(value, last) & _MASK[nbytes]
+        return
+    buffer = np.empty((32, count), UNSIGNED[8 * nbytes])
+    for i, value in enumerate(values):
+        buffer[:, i] = value
+    _scatter(F, C, address, total, C.arrays[total], buffer.view(_CELL[total])[:, 0])
+
+
+_SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+_MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
+_CELL: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: _SIXTEEN}
+
+
+def _check(F: Fragment, C: Any, address: Array, nbytes: int, what: str) -> tuple[Array, int, int]:
+    """The active lanes' addresses, lowest and highest; raises Fault where one is out of bounds or misaligned."""
+    active = address if F.lanes.index is None else address[F.lanes.index]
+    low, high = int(active.min()), int(active.max())
+    if low < C.first_shared or high > C.shared_end - nbytes:
+        C.bad_shared(low if low < C.first_shared else high, nbytes, what)
+    if nbytes > 1 and np.bitwise_or.reduce(active) & (nbytes - 1):
+        C.bad_shared(int(active[(active & np.array(nbytes - 1, active.dtype)) != 0][0]), nbytes, what)
+    return active, low, high
+
+
+def _gather(F: Fragment, C: Any, address: Array, nbytes: int, cells: Array, dtype: Any) -> Array:
+    active, _, _ = _check(F, C, address, nbytes, "load")
+    got: Array = cells[active >> _SHIFT[nbytes]]
+    if F.lanes.index is None:
+        return got
+    out = np.zeros(32, dtype)
+    out[F.lanes.index] = got
+    return out
+
+
+def _scatter(F: Fragment, C: Any, address: Array, nbytes: int, cells: Array, value: Any) -> None:
+    active, low, high = _check(F, C, address, nbytes, "store")
+    if C.low_barrier - nbytes < high and low < C.high_barrier:
+        for one in active.tolist():
+            C.check_overwrite(one, nbytes, "store")
+    if value.__class__ is ND:
+        if F.lanes.index is not None:
+            value = value[F.lanes.index]
+        cells[active >> _SHIFT[nbytes]] = value
+    else:
+        cells[active >> _SHIFT[nbytes]] = value & _MASK[nbytes]
+
+
+# --- global and generic -----------------------------------------------------------------------------------------------------------------
+
+
+def _global_cells(C: Any, low: int, high: int, nbytes: int) -> tuple[Array, int]:
+    """Global memory around [low, high] as cells of `nbytes`, and the address of the first."""
+    allocation = C.memory.find(low, high - low + nbytes)
+    data = allocation.data
+    usable = data.size // nbytes * nbytes
+    return data[:usable].view(_CELL[nbytes]), allocation.address
+
+
+def ld_global(F: Fragment, C: Any, address: Any, nbytes: int) -> Any:
+    if address.__class__ is int:
+        if address & (nbytes - 1):
+            raise Fault(f"global load of {nbytes} bytes at {address:#x}, which is not aligned to its size")
+        return int.from_bytes(C.memory.view(address, nbytes).tobytes(), "little")
+    return _gather_global(F, C, address, nbytes)
+
+
+def ld_global_vector(F: Fragment, C: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    total = nbytes * count
+    if address.__class__ is int:
+        if address & (total - 1):
+            raise Fault(f"global load of {total} bytes at {address:#x}, which is not aligned to its size")
+        return tuple(C.memory.view(address, total).view(UNSIGNED[8 * nbytes]).tolist())
+    raw = _gather_global(F, C, address, total)
+    return tuple(np.ascontiguousarray(raw.view(UNSIGNED[8 * nbytes]).reshape(32, count).T))
+
+
+def _active_global(F: Fragment, address: Array, nbytes: int, what: str) -> Array:
+    active = address if F.lanes.index is None else address[F.lanes.index]
+    if nbytes > 1 and int(np.bitwise_or.reduce(active)) & (nbytes - 1):
+        wrong = int(active[(active & np.uint64(nbytes - 1)) != 0][0])
+        raise Fault(f"global {what} of {nbytes} bytes at {wrong:#x}, which is not aligned to its size")
+    return active
+
+
+def _gather_global(F: Fragment, C: Any, address: Array, nbytes: int) -> Array:
+    active = _active_global(F, address, nbytes, "load")
+    try:
+        cells, base = _global_cells(C, int(active.min()), int(active.max()), nbytes)
+        got = cells[(active - np.uint64(base)) >> np.uint64(_SHIFT[nbytes])]
+    except Fault:
+        # Lanes may touch several allocations; a lane outside all of them raises again here.
+        got = np.concatenate([C.memory.view(one, nbytes).view(_CELL[nbytes]) for one in active.tolist()])
+    if F.lanes.index is None:
+        return got
+    out = np.zeros(32, _CELL[nbytes])
+    out[F.lanes.index] = got
+    return out
+
+
+def st_global(F: Fragment, C: Any, address: Any, nbytes: int, value: Any) -> None:
+    if address.__class__ is int:
+        if address & (nbytes - 1):
+            raise Fault(f"global store of {nbytes} bytes at {address:#x}, which is not aligned to its size")
+        value = pick(value, F.lanes.lanes[-1]) & _MASK[nbytes]
+        C.memory.view(address, nbytes)[:] = np.frombuffer(value.to_bytes(nbytes, "little"), np.uint8)
+        return
+    if value.__class__ is not ND:
+        value = np.full(32, value & _MASK[nbytes], UNSIGNED[8 * nbytes])
+    _scatter_global(F, C, address, nbytes, value.astype(UNSIGNED[8 * nbytes], copy=False))
+
+
+def st_global_vector(F: Fragment, C: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    total = nbytes * len(values)
+    buffer = np.empty((32, len(values)), UNSIGNED[8 * nbytes])
+    for i, value in enumerate(values):
+        buffer[:, i] = value
+    cells = buffer.view(_CELL[total])[:, 0]
+    if address.__class__ is int:
+        if address & (total - 1):
+            raise Fault(f"global store of {total} bytes at {address:#x}, which is not aligned to its size")
+        last = F.lanes.lanes[-1]
+        C.memory.view(address, total)[:] = np.frombuffer(cells[last : last + 1].tobytes(), np.uint8)
+        return
+    _scatter_global(F, C, address, total, cells)
+
+
+def _scatter_global(F: Fragment, C: Any, address: Array, nbytes: int, value: Array) -> None:
+    active = _active_global(F, address, nbytes, "store")
+    if F.lanes.index is not None:
+        value = value[F.lanes.index]
+    try:
+        cells, base = _global_cells(C, int(active.min()), int(active.max()), nbytes)
+        cells[(active - np.uint64(base)) >> np.uint64(_SHIFT[nbytes])] = value
+    except Fault:
+        for one, item in zip(active.tolist(), value, strict=True):
+            C.memory.view(one, nbytes).view(_CELL[nbytes])[0] = item
+
+
+# --- local and parameters ---------------------------------------------------------------------------------------------------------------
+
+
+def _local(F: Fragment, C: Any) -> Array:
+    warp = F.warp
+    if warp.local is None:
+        warp.local = np.full((32, C.local_bytes), 0xFF, np.uint8)
+    return warp.local
+
+
+def ld_local(F: Fragment, C: Any, address: Any, nbytes: int) -> Any:
+    memory = _local(F, C)
+    out = np.zeros(32, UNSIGNED[8 * nbytes])
+    for lane in F.lanes.lanes:
+        at = _local_place(C, pick(address, lane), nbytes, "load")
+        out[lane] = memory[lane, at : at + nbytes].view(out.dtype)[0]
+    return out.item(F.lanes.first) if F.lanes.count == 1 else out
+
+
+def ld_local_vector(F: Fragment, C: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    return tuple(ld_local(F, C, address + i * nbytes, nbytes) for i in range(count))
+
+
+def st_local(F: Fragment, C: Any, address: Any, nbytes: int, value: Any) -> None:
+    memory = _local(F, C)
+    values = lanes_of(value, UNSIGNED[8 * nbytes]).astype(UNSIGNED[8 * nbytes]) if value.__class__ is ND else None
+    for lane in F.lanes.lanes:
+        at = _local_place(C, pick(address, lane), nbytes, "store")
+        item = values[lane] if values is not None else UNSIGNED[8 * nbytes](value & _MASK[nbytes])
+        memory[lane, at : at + nbytes].view(UNSIGNED[8 * nbytes])[0] = item
+
+
+def st_local_vector(F: Fragment, C: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    for i, value in enumerate(values):
+        st_local(F, C, address + i * nbytes, nbytes, value)
+
+
+def _local_place(C: Any, address: int, nbytes: int, what: str) -> int:
+    if address % nbytes or not 0 <= address <= C.local_bytes - nbytes:
+        raise Fault(f"local {what} of {nbytes} bytes at {address:#x}; the thread has {C.local_bytes} bytes")
+    return address
+
+
+def ld_param(F: Fragment, C: Any, address: Any, nbytes: int) -> Any:
+    if address.__class__ is not int:
+        values = {lane: ld_param(F, C, address.item(lane), nbytes) for lane in F.lanes.lanes}
+        out = np.zeros(32, UNSIGNED[8 * nbytes])
+        for lane, value in values.items():
+            out[lane] = value
+        return out
+    if address % nbytes or not 0 <= address <= len(C.params) - nbytes:
+        raise Fault(f"parameter load of {nbytes} bytes at offset {address:#x}; the block has {len(C.params)} bytes")
+    return int.from_bytes(C.params[address : address + nbytes], "little")
+
+
+def ld_param_vector(F: Fragment, C: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    return tuple(ld_param(F, C, address + i * nbytes, nbytes) for i in range(count))
+
+
+# --- generic ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _window(F: Fragment, address: Any) -> tuple[str, Any]:
+    """Which state space a generic address is in, and the address there. All active lanes must agree."""
+    first = pick(address, F.lanes.first)
+    for name, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW)):
+        if start <= first < start + (1 << 32):
+            if address.__class__ is not ND:
+                return name, address - start
+            active = address[F.lanes.where]
+            if not ((active >= start) & (active < start + (1 << 32))).all():
+                raise Fault("generic access by one instruction to several state spaces: not supported")
+            return name, (address - np.uint64(start)).astype(np.uint32)
+    return "global", address
+
+
+def ld_generic(F: Fragment, C: Any, address: Any, nbytes: int) -> Any:
+    space, at = _window(F, address)
+    return _LOADS[space](F, C, at, nbytes)
+
+
+def ld_generic_vector(F: Fragment, C: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    space, at = _window(F, address)
+    return _VECTOR_LOADS[space](F, C, at, nbytes, count)  # type: ignore[no-any-return]
+
+
+def st_generic(F: Fragment, C: Any, address: Any, nbytes: int, value: Any) -> None:
+    space, at = _window(F, address)
+    if space == "param":
+        raise Fault("store to the parameter space")
+    _STORES[space](F, C, at, nbytes, value)
+
+
+def st_generic_vector(F: Fragment, C: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    space, at = _window(F, address)
+    if space == "param":
+        raise Fault("store to the parameter space")
+    _VECTOR_STORES[space](F, C, at, nbytes, values)
+
+
+_LOADS: dict[str, Any] = {"shared": ld_shared, "global": ld_global, "local": ld_local, "param": ld_param}
+_VECTOR_LOADS: dict[str, Any] = {"shared": ld_shared_vector, "global": ld_global_vector, "local": ld_local_vector, "param": ld_param_vector}
+_STORES: dict[str, Any] = {"shared": st_shared, "global": st_global, "local": st_local}
+_VECTOR_STORES: dict[str, Any] = {"shared": st_shared_vector, "global": st_global_vector, "local": st_local_vector}
+
+
+# --- atomics ----------------------------------------------------------------------------------------------------------------------------
+
+
+def atomic(F: Fragment, C: Any, space: str, address: Any, nbytes: int, combine: Any, operands: tuple[Any, ...]) -> Any:
+    """Read, combine and write lane by lane, in lane order; the old values."""
+    if space == "generic":
+        space, address = _window(F, address)
+    load, store = _LOADS[space], _STORES.get(space)
+    if store is None:
+        raise Fault("atomic on the parameter space")
+    old = np.zeros(32, UNSIGNED[8 * nbytes])
+    one = F.lanes.count == 1
+    whole = F.lanes
+    from tmagen.emu.state.convergence import lane_set
+
+    for lane in whole.lanes:
+        F.lanes = lane_set(1 << lane)
+        try:
+            at = pick(address, lane)
+            before = load(F, C, at, nbytes)
+            store(F, C, at, nbytes, combine(before, *(pick(o, lane) for o in operands)))
+        finally:
+            F.lanes = whole
+        if one:
+            return before
+        old[lane] = before
+    return old

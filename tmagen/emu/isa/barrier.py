@@ -1,0 +1,56 @@
+"""Barriers of a CTA and of a warp (PTX ISA, "bar, barrier", "bar.warp.sync")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmagen.emu.isa.forms import Form
+from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.isa.warp import members
+from tmagen.emu.module import Instruction
+
+if TYPE_CHECKING:
+    from tmagen.emu.compile import BlockEmitter
+
+
+def _numbers(cx: BlockEmitter, ins: Instruction) -> tuple[str, str]:
+    if not 1 <= len(ins.operands) <= 2:
+        raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
+    texts = [cx.src(operand, 32) for operand in ins.operands]
+    return texts[0], texts[1] if len(texts) > 1 else "None"
+
+
+_SYNC = ("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync")
+_ARRIVE = ("bar.arrive", "bar.cta.arrive", "barrier.arrive", "barrier.cta.arrive")
+
+
+@instruction(*_SYNC, pure=False, dests=0, collective=True, waits=True)
+def sync(cx: BlockEmitter, ins: Instruction) -> None:
+    """Arrive at a named barrier and wait for the others. The lanes of a warp come together first."""
+    form = Form(ins, next(name for name in _SYNC if ins.opcode == name or ins.opcode.startswith(name + ".")))
+    form.take("aligned")
+    form.done()
+    index, count = _numbers(cx, ins)
+    cx.event("barrier", index, count)
+    cx.ret(f"bar_sync(F, C, {index}, {count}, {cx.number}, {cx.next_block}, {cx.wait()})")
+
+
+@instruction(*_ARRIVE, pure=False, dests=0, collective=True)
+def arrive(cx: BlockEmitter, ins: Instruction) -> None:
+    """Arrive at a named barrier and go on."""
+    form = Form(ins, next(name for name in _ARRIVE if ins.opcode == name or ins.opcode.startswith(name + ".")))
+    form.take("aligned")
+    form.done()
+    cx.line(f"if F.mask != F.warp.live: return converge(F, {cx.number})")
+    index, count = _numbers(cx, ins)
+    if count == "None":
+        raise Unknown(f"{ins.opcode} without a thread count")
+    cx.event("barrier_arrive", index, count)
+    cx.line(f"bar_arrive(F, C, {index}, {count})")
+
+
+@instruction("bar.warp.sync", pure=False, dests=0, collective=True)
+def warp_sync(cx: BlockEmitter, ins: Instruction) -> None:
+    """Bring the member lanes together."""
+    Form(ins, "bar.warp.sync").done()
+    members(cx, ins.operands[0])

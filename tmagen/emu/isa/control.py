@@ -1,0 +1,83 @@
+"""Control flow and what changes nothing here (PTX ISA, "Control Flow Instructions", "Miscellaneous Instructions")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmagen.emu.isa.forms import Form, operands
+from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.module import Instruction
+
+if TYPE_CHECKING:
+    from tmagen.emu.compile import BlockEmitter
+
+
+@instruction("bra", pure=False, dests=0)
+def bra(cx: BlockEmitter, ins: Instruction) -> None:
+    """Branch; lanes that disagree become fragments."""
+    form = Form(ins, "bra")
+    form.take("uni")
+    form.done()
+    if ins.guard is None:
+        cx.ret(str(cx.successor(0)))
+    else:
+        cx.branch(cx.pred(ins.guard), cx.successor(0), cx.successor(1))
+
+
+@instruction("brx.idx", pure=False, dests=0)
+def brx(cx: BlockEmitter, ins: Instruction) -> None:
+    """Branch by index into a list of targets."""
+    form = Form(ins, "brx.idx")
+    form.take("uni")
+    form.done()
+    index, _ = operands(ins, 2)
+    cx.ret(f"branch_index(F, {cx.src(index, 32)}, ({', '.join(map(str, cx.block.successors))},))")
+
+
+@instruction("ret", "exit", pure=False, dests=0)
+def end(cx: BlockEmitter, ins: Instruction) -> None:
+    """The lanes end."""
+    form = Form(ins, ins.parts[0])
+    form.take("uni")
+    form.done()
+    cx.ret("exit_lanes(F)")
+
+
+@instruction("trap", pure=False, dests=0)
+def trap(cx: BlockEmitter, ins: Instruction) -> None:
+    """A trap is a fault of the kernel."""
+    Form(ins, "trap").done()
+    cx.ret("trap(F)")
+
+
+@instruction("call", pure=False, dests=0)
+def call(cx: BlockEmitter, ins: Instruction) -> None:
+    """Calls are not judged."""
+    raise Unknown(ins.text)
+
+
+@instruction("nanosleep", pure=False, dests=0)
+def nanosleep(cx: BlockEmitter, ins: Instruction) -> None:
+    """Time does not pass."""
+    Form(ins, "nanosleep").last()
+    operands(ins, 1)
+
+
+@instruction("griddepcontrol", pure=False, dests=0)
+def griddepcontrol(cx: BlockEmitter, ins: Instruction) -> None:
+    """No other grid runs."""
+    form = Form(ins, "griddepcontrol")
+    form.one_of(("launch_dependents", "wait"))
+    form.done()
+
+
+@instruction("setmaxnreg", pure=False, dests=0)
+def setmaxnreg(cx: BlockEmitter, ins: Instruction) -> None:
+    """Registers are not counted; the operand is checked (PTX ISA, "setmaxnreg")."""
+    form = Form(ins, "setmaxnreg")
+    form.one_of(("inc", "dec"))
+    if form.rest != ["sync", "aligned", "u32"]:
+        raise Unknown(ins.opcode)
+    count = cx.literal(operands(ins, 1)[0])
+    if count is None or not 24 <= count <= 256 or count % 8:
+        raise Unknown(f"setmaxnreg {count}")

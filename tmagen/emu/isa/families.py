@@ -1,0 +1,19 @@
+"""Importing this module fills the registry with every family."""
+
+from __future__ import annotations
+
+from tmagen.emu.isa import (  # noqa: F401
+    barrier,
+    bulk,
+    compare,
+    control,
+    convert,
+    floating,
+    integer,
+    logic,
+    mbarrier,
+    memory,
+    move,
+    tcgen05,
+    warp,
+)

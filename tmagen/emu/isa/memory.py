@@ -1,0 +1,213 @@
+"""Loads, stores and atomics (PTX ISA, "ld", "st", "atom", "red", "prefetch", "fence", "membar")."""
+
+from __future__ import annotations
+
+from tmagen.emu.compile_emit import WIDTH, Emitter
+from tmagen.emu.isa.forms import Form, operands
+from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.module import Addr, Imm, Instruction, Operand, Sink, Sym, Vec
+
+_SEMANTICS = ("weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys")
+_HINTS = (
+    "ca", "cg", "cs", "lu", "cv", "nc", "wb", "wt", "unified",
+    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+    "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+_SPACE = {
+    "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
+    "local": "local", "param": "param", "param::entry": "param",
+}  # fmt: skip
+SHARED = ("shared", "shared::cta", "shared::cluster")
+
+
+def address(cx: Emitter, operand: Operand, width: int = 64) -> str:
+    """An expression for `[base + offset]`, in the state space that the instruction names."""
+    if not isinstance(operand, Addr) or operand.rest:
+        raise Unknown(f"{operand} as an address")
+    return base_address(cx, operand, width)
+
+
+def base_address(cx: Emitter, operand: Addr, width: int = 64) -> str:
+    base, offset = operand.base, operand.offset
+    if isinstance(base, Sym):
+        return cx.address_of(Sym(base.name, base.offset + offset))
+    if isinstance(base, Imm):
+        return str(base.value + offset)
+    text = cx.src(base, width)
+    if text.isdigit():
+        return str(int(text) + offset)
+    if not offset:
+        return text
+    return f"({text} + {offset})" if offset > 0 else f"({text} - {-offset})"
+
+
+def shared_operand(cx: Emitter, form: Form, operand: Operand) -> str:
+    """The shared-window address that an operand of `.shared` or of generic addressing names."""
+    text = address(cx, operand)
+    if form.take(*SHARED):
+        return text
+    return f"shared_address({text})"
+
+
+def _qualifiers(form: Form) -> tuple[str, int, bool]:
+    """(state space, vector length, cache policy operand) of a load or store; the rest must be hints."""
+    space = form.one_of(tuple(_SPACE), "generic")
+    count = {"v2": 2, "v4": 4, "": 1}.get(form.one_of(("v2", "v4", "v8"), ""))
+    if count is None:
+        raise Unknown(f"vectors of 8 in {form.opcode}")
+    policy = form.take("L2::cache_hint")
+    while form.take(*_SEMANTICS, *_HINTS):
+        pass
+    form.done()
+    return _SPACE.get(space, "generic"), count, policy
+
+
+@instruction("ld", "ldu", pure=False)
+def ld(cx: Emitter, ins: Instruction) -> None:
+    """Load from any state space."""
+    form = Form(ins, ins.parts[0])
+    kind = form.last()
+    space, count, policy = _qualifiers(form)
+    if kind not in WIDTH or kind == "pred":
+        raise Unknown(ins.opcode)
+    d, a = operands(ins, 3 if policy else 2)[:2]
+    width = WIDTH[kind]
+    nbytes = width // 8
+    place = address(cx, a)
+    cx.event("load", repr(space), place, str(nbytes * count))
+    items = d.items if isinstance(d, Vec) else (d,)
+    if len(items) != count:
+        raise Unknown(f"{ins.opcode} with {len(items)} results")
+    names = []
+    after = []
+    for item in items:
+        room = cx.width_of(item) if not isinstance(item, Sink) else width
+        name = cx.dst(item)
+        names.append(name)
+        if room is None or room < width:
+            raise Unknown(f"{ins.opcode} into a register of {room} bits")
+        if room > width:
+            after.append(f"{name} = extend({name}, {width}, {room})" if kind[0] == "s" else f"{name} = resize({name}, {room})")
+    if count == 1:
+        cx.line(f"{names[0]} = ld_{space}(F, C, {place}, {nbytes})")
+    else:
+        if nbytes * count > 16:
+            raise Unknown(f"{ins.opcode}: {nbytes * count} bytes in one access")
+        cx.line(f"{', '.join(names)} = ld_{space}_vector(F, C, {place}, {nbytes}, {count})")
+    for text in after:
+        cx.line(text)
+
+
+@instruction("st", pure=False, dests=0)
+def st(cx: Emitter, ins: Instruction) -> None:
+    """Store to any state space."""
+    form = Form(ins, "st")
+    kind = form.last()
+    space, count, policy = _qualifiers(form)
+    if kind not in WIDTH or kind == "pred" or space == "param":
+        raise Unknown(ins.opcode)
+    a, b = operands(ins, 3 if policy else 2)[:2]
+    width = WIDTH[kind]
+    nbytes = width // 8
+    place = address(cx, a)
+    items = b.items if isinstance(b, Vec) else (b,)
+    if len(items) != count or nbytes * count > 16:
+        raise Unknown(ins.opcode)
+    values = [cx.sized(item, width) for item in items]
+    cx.event("store", repr(space), place, str(nbytes * count))
+    if count == 1:
+        cx.line(f"st_{space}(F, C, {place}, {nbytes}, {values[0]})")
+    else:
+        cx.line(f"st_{space}_vector(F, C, {place}, {nbytes}, ({', '.join(values)}))")
+
+
+_COMBINE = {
+    "add": "lambda x, y: x + y", "and": "lambda x, y: x & y", "or": "lambda x, y: x | y", "xor": "lambda x, y: x ^ y",
+    "exch": "lambda x, y: y", "cas": "lambda x, y, z: z if x == y else x",
+    "inc": "lambda x, y: 0 if x >= y else x + 1", "dec": "lambda x, y: y if x == 0 or x > y else x - 1",
+}  # fmt: skip
+
+
+def _combine(ins: Instruction, name: str, kind: str) -> str:
+    if kind == "f32" and name == "add":
+        return "lambda x, y: f_arith('add', 32, False, False, x, y)"
+    if kind[0] == "f" or kind in ("bf16", "bf16x2", "b128"):
+        raise Unknown(ins.opcode)
+    width = WIDTH.get(kind, 0)
+    if width not in (32, 64):
+        raise Unknown(ins.opcode)
+    if name in ("min", "max"):
+        return f"lambda x, y: minmax(x, y, {width}, {kind[0] == 's'}, {name == 'max'})"
+    return _COMBINE[name]
+
+
+def _atomic(cx: Emitter, ins: Instruction, form: Form) -> tuple[str, int]:
+    kind = form.last()
+    space = form.one_of(("global", *SHARED), "generic")
+    name = form.one_of((*_COMBINE, "min", "max"))
+    while form.take("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys"):
+        pass
+    form.done()
+    width = WIDTH.get(kind, 0)
+    at = next(i for i, operand in enumerate(ins.operands) if isinstance(operand, Addr))
+    values = ins.operands[at + 1 :]
+    if len(values) != (2 if name == "cas" else 1):
+        raise Unknown(f"{ins.opcode} with {len(values)} values")
+    texts = "".join(f"{cx.src(v, width)}, " for v in values)
+    place = address(cx, ins.operands[at])
+    return f"atomic(F, C, {_SPACE.get(space, 'generic')!r}, {place}, {width // 8}, {_combine(ins, name, kind)}, ({texts}))", width
+
+
+@instruction("atom", pure=False)
+def atom(cx: Emitter, ins: Instruction) -> None:
+    """Atomic read-modify-write with the old value as result; lanes in order."""
+    text, _ = _atomic(cx, ins, Form(ins, "atom"))
+    cx.line(f"{cx.dst(ins.operands[0])} = {text}")
+
+
+@instruction("red", pure=False, dests=0)
+def red(cx: Emitter, ins: Instruction) -> None:
+    """Atomic without a result."""
+    text, _ = _atomic(cx, ins, Form(ins, "red"))
+    cx.line(text)
+
+
+_FENCES = frozenset(
+    "fence.proxy.async fence.proxy.async.global fence.proxy.async.shared::cta fence.proxy.async.shared::cluster fence.proxy.alias "
+    "fence.mbarrier_init.release.cluster membar.cta membar.gl membar.sys membar.gpu".split()
+)
+
+
+@instruction("fence", "membar", pure=False, dests=0)
+def fence(cx: Emitter, ins: Instruction) -> None:
+    """Fences order what is in order here already; only the exact forms are accepted."""
+    operands(ins, 0)
+    name = ins.opcode
+    if name not in _FENCES:
+        parts = ins.parts[1:]
+        semantics, scopes = ("sc", "acq_rel", "acquire", "release"), ("cta", "cluster", "gpu", "sys")
+        # `fence.scope` is `fence.acq_rel.scope`.
+        ok = ins.parts[0] == "fence" and (
+            (len(parts) == 1 and parts[0] in scopes) or (len(parts) == 2 and parts[0] in semantics and parts[1] in scopes)
+        )
+        if not ok:
+            raise Unknown(name)
+    cx.event("fence", repr(name))
+
+
+@instruction("prefetch", "prefetchu", pure=False, dests=0)
+def prefetch(cx: Emitter, ins: Instruction) -> None:
+    """Prefetches change nothing; the address of a tensor map is checked."""
+    form = Form(ins, ins.parts[0])
+    (a,) = operands(ins, 1)
+    place = address(cx, a)
+    if form.take("tensormap"):
+        space = form.one_of(("param", "const"), "generic")
+        form.done()
+        if space == "const":
+            raise Unknown(ins.opcode)
+        cx.line(f"check_map(F, C, {place}, {space!r})")
+        return
+    form.one_of(("global", "local"), "generic")
+    form.one_of(("L1", "L2", "L2::evict_last", "L2::evict_normal"))
+    form.done()

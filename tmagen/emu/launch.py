@@ -1,0 +1,29 @@
+"""What is run: a kernel, its grid, its parameters; and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch. `params` is the parameter block, laid out as `Entry.params` says."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3 = (1, 1, 1)
+    dynamic_smem_bytes: int = 0
+    params: bytes = b""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Figures of a run that reached its end."""
+
+    ctas: int
+    seconds: float
+    completion: str
+    jobs: int

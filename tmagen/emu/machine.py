@@ -1,0 +1,206 @@
+"""Running a launch: CTAs one after another, or split over forked processes that write one shared mapping."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import pickle
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from tmagen.emu.compile import Program, compile_entry
+from tmagen.emu.errors import EmulatorError, Fault, NotJudged
+from tmagen.emu.launch import Dim3, Launch, RunResult
+from tmagen.emu.memory import GlobalMemory
+from tmagen.emu.module import Module
+from tmagen.emu.state.cta import Context, Cta
+from tmagen.emu.state.engine import POLICIES
+
+Progress = Callable[[int, int], None]
+MAX_THREADS = 1024
+
+
+def run(
+    module: Module,
+    launch: Launch,
+    memory: GlobalMemory,
+    *,
+    completion: str = "eager",
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Execute a launch to its end; results are in `memory`.
+
+    `completion` is when asynchronous work takes effect (see `state/engine.py`), `seed` that of `random`. `jobs` processes share the CTAs,
+    except where CTAs may talk to each other through global memory. `progress(done, total)` counts CTAs.
+
+    Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait; ValueError for a wrong argument.
+    """
+    if completion not in POLICIES:
+        raise ValueError(f"completion {completion!r} is not one of {', '.join(POLICIES)}")
+    if jobs < 1:
+        raise ValueError(f"jobs = {jobs}")
+    started = time.perf_counter()
+    program = compile_entry(module, launch.kernel)
+    _check_launch(program, launch)
+    symbols = _place_variables(program, memory)
+    context = Context(program, launch, memory, completion, seed, symbols)
+    gx, gy, gz = launch.grid
+    total = gx * gy * gz
+    jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total))
+    with _one_blas_thread():
+        if jobs == 1:
+            for index in range(total):
+                Cta(context, _ctaid(index, launch.grid)).run()
+                if progress is not None:
+                    progress(index + 1, total)
+        else:
+            _run_split(context, total, jobs, progress)
+    return RunResult(total, time.perf_counter() - started, completion, jobs)
+
+
+def _ctaid(index: int, grid: Dim3) -> Dim3:
+    return index % grid[0], index // grid[0] % grid[1], index // (grid[0] * grid[1])
+
+
+def _check_launch(program: Program, launch: Launch) -> None:
+    """The launch against the kernel's directives and the machine's limits."""
+    if launch.cluster != (1, 1, 1) or program.entry.directives.get("reqnctapercluster", (1,)) not in ((1,), (1, 1), (1, 1, 1)):
+        raise NotJudged(f"launch with clusters of {launch.cluster}")
+    if any(n < 1 for n in (*launch.grid, *launch.block)):
+        raise Fault(f"launch with grid {launch.grid} and block {launch.block}: every extent is at least 1")
+    if launch.grid[1] > 65535 or launch.grid[2] > 65535 or launch.grid[0] > (1 << 31) - 1:
+        raise Fault(f"launch with grid {launch.grid}: the limits are 2^31-1, 65535, 65535")
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if threads > MAX_THREADS:
+        raise Fault(f"launch with {threads} threads per CTA; {MAX_THREADS} is the limit")
+    directives = program.entry.directives
+    if "maxntid" in directives and threads > int(np.prod(directives["maxntid"])):
+        raise Fault(f"launch with {threads} threads per CTA, but the kernel's .maxntid is {directives['maxntid']}")
+    if "reqntid" in directives and tuple(launch.block) != (*directives["reqntid"], 1, 1)[:3]:
+        raise Fault(f"launch with block {launch.block}, but the kernel's .reqntid is {directives['reqntid']}")
+    if len(launch.params) != program.entry.param_bytes:
+        raise Fault(f"launch with {len(launch.params)} bytes of parameters; kernel {launch.kernel} has {program.entry.param_bytes}")
+
+
+def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
+    """Allocate the module's .global and .const variables that the kernel names."""
+    symbols = {}
+    for variable in program.memory_variables:
+        if variable.nbytes is None or variable.extern:
+            raise NotJudged(f"variable {variable.name}, which is defined elsewhere")
+        allocation = memory.allocate(variable.nbytes, align=max(256, variable.align))
+        if variable.initial is not None:
+            allocation.data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        symbols[variable.name] = allocation.address
+    return symbols
+
+
+def _run_split(context: Context, total: int, jobs: int, progress: Progress | None) -> None:
+    """Fork `jobs - 1` workers; this process is the last. CTAs go round robin, so that neighbours share the work evenly."""
+    counters = mmap.mmap(-1, 8 * jobs)
+    workers: list[tuple[int, int]] = []
+    failure: EmulatorError | None = None
+    try:
+        for number in range(1, jobs):
+            reader, writer = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.close(reader)
+                _work(context, number, total, jobs, counters, writer)
+            os.close(writer)
+            workers.append((pid, reader))
+        try:
+            for done, index in enumerate(range(0, total, jobs), 1):
+                Cta(context, _ctaid(index, context.launch.grid)).run()
+                struct.pack_into("<q", counters, 0, done)
+                if progress is not None:
+                    progress(sum(_counts(counters, jobs)), total)
+                if any(count < 0 for count in _counts(counters, jobs)):
+                    break
+        except EmulatorError as error:
+            failure = error
+            struct.pack_into("<q", counters, 0, -1)
+        for _pid, reader in workers:
+            with os.fdopen(reader, "rb") as pipe:
+                raw = pipe.read()
+            if not raw:
+                raise RuntimeError("a worker of the emulator ended without a result")
+            outcome = pickle.loads(raw)
+            if outcome is not None and failure is None:
+                failure = outcome
+        workers_pids, workers = [pid for pid, _ in workers], []
+        for pid in workers_pids:
+            os.waitpid(pid, 0)
+    finally:
+        for pid, _ in workers:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+    if failure is not None:
+        raise failure
+    if progress is not None:
+        progress(total, total)
+
+
+def _counts(counters: mmap.mmap, jobs: int) -> list[int]:
+    return list(struct.unpack_from(f"<{jobs}q", counters, 0))
+
+
+def _work(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, writer: int) -> None:
+    """A worker's life; it never returns."""
+    outcome: BaseException | None = None
+    try:
+        for done, index in enumerate(range(number, total, jobs), 1):
+            Cta(context, _ctaid(index, context.launch.grid)).run()
+            struct.pack_into("<q", counters, 8 * number, done)
+            if any(count < 0 for count in _counts(counters, jobs)):
+                break
+    except BaseException as error:
+        outcome = error
+        struct.pack_into("<q", counters, 8 * number, -1)
+    try:
+        raw = pickle.dumps(outcome)
+    except Exception:
+        raw = pickle.dumps(RuntimeError(f"a worker failed: {outcome!r}"))
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(raw)
+    os._exit(0)
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """One tile's product is too small for threads, and workers would fight for the cores."""
+    setters = _blas()
+    if setters is None:
+        yield
+        return
+    get, put = setters
+    before = get()
+    put(1)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def _blas() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """OpenBLAS's thread count, where NumPy came with an OpenBLAS of its own."""
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line.split()[-1] for line in maps if "openblas" in line}
+        for path in paths:
+            library = ctypes.CDLL(path)
+            for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("scipy_", ""), ("", "")):
+                get = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+                put = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+                if get is not None and put is not None:
+                    return get, put
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,1 @@
+"""What a running kernel's state is: fragments of warps, memories' barriers, asynchronous operations."""

@@ -1,0 +1,328 @@
+"""Warps as fragments: sets of lanes at one program counter, which split where a branch diverges and merge where they meet.
+
+The fragment with the lowest program counter runs first, so that lanes which left a loop or took the shorter way wait for the others at the
+first block in the text that both reach. A blocked fragment does not hold the others up (independent thread scheduling); collectives wait
+until their lanes are together.
+
+Block functions return the next block's number or a negative code: BLOCK (the fragment waits for something), SWITCH (the set of fragments
+changed), GONE (the fragment has exited), or `again(n)`: continue at block n after the other warps had their turn.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.isa.values import M32, ND, UNSIGNED
+
+RUN, CONVERGE, WAIT = 0, 1, 2
+BLOCK, SWITCH, GONE = -1, -2, -3
+_AGAIN = -16
+_ALL, _NONE = b"\x01" * 32, b"\x00" * 32
+_FAR = 1 << 60
+
+
+class LaneSet:
+    """A set of lanes in the forms that execution needs."""
+
+    __slots__ = ("count", "first", "index", "lanes", "mask", "where")
+
+    def __init__(self, mask: int) -> None:
+        self.mask = mask
+        self.lanes = tuple(i for i in range(32) if mask >> i & 1)
+        self.count = len(self.lanes)
+        self.first = self.lanes[0] if self.lanes else 0
+        self.index: npt.NDArray[np.intp] | None = None if mask == M32 else np.array(self.lanes, np.intp)
+        self.where = np.array([bool(mask >> i & 1) for i in range(32)])
+
+
+@lru_cache(maxsize=4096)
+def lane_set(mask: int) -> LaneSet:
+    return LaneSet(mask)
+
+
+class Fragment:
+    """Lanes of one warp that run together. `R` holds the registers; `wait` says what it waits for, for reports."""
+
+    __slots__ = ("R", "lane", "lanes", "mask", "origin", "pc", "state", "tx", "ty", "tz", "wait", "warp")
+
+    def __init__(self, warp: Warp, mask: int, registers: list[Any], pc: int) -> None:
+        self.warp = warp
+        self.mask = mask
+        self.lanes = lane_set(mask)
+        self.R = registers
+        self.pc = pc
+        self.state = RUN
+        self.wait: Any = None
+        # Of a fragment of one lane: slot -> (the int taken from an array, the array), to find what did not change at the merge.
+        self.origin: dict[int, tuple[Any, Any]] | None = None
+        self.lane: Any = warp.lane
+        self.tx: Any = warp.tx
+        self.ty: Any = warp.ty
+        self.tz: Any = warp.tz
+
+    def specialize(self) -> None:
+        """Turn the live registers of a fragment of one lane into ints."""
+        lane = self.lanes.first
+        registers, origin = self.R, {}
+        for slot in self.warp.live_slots[self.pc]:
+            value = registers[slot]
+            if value.__class__ is ND:
+                item = value.item(lane)
+                registers[slot] = item
+                origin[slot] = (item, value)
+        self.origin = origin
+        warp = self.warp
+        self.lane = lane
+        self.tx = warp.tx.item(lane) if warp.tx.__class__ is ND else warp.tx
+        self.ty = warp.ty.item(lane) if warp.ty.__class__ is ND else warp.ty
+        self.tz = warp.tz.item(lane) if warp.tz.__class__ is ND else warp.tz
+
+    def wake(self) -> None:
+        """What the fragment waits for has happened."""
+        self.state = RUN
+        self.wait = None
+        warp = self.warp
+        if not warp.queued:
+            warp.queued = True
+            warp.queue.append(warp)
+
+
+class Warp:
+    """32 threads: their fragments and who still lives. `run` executes until nothing can or it is another warp's turn."""
+
+    __slots__ = ("bulk", "cta", "fragments", "index", "lane", "live", "live_slots", "local", "program", "queue", "queued", "tx", "ty", "tz")
+
+    def __init__(self, cta: Any, index: int, mask: int, tid: tuple[Any, Any, Any], program: Any) -> None:
+        self.cta = cta
+        self.index = index
+        self.live = mask
+        self.lane = _LANES
+        self.tx, self.ty, self.tz = tid
+        self.program = program
+        self.live_slots = program.live
+        self.queue = cta.queue
+        self.queued = False
+        self.bulk: dict[int, Any] = {}  # lane -> its bulk groups
+        self.local: npt.NDArray[np.uint8] | None = None
+        self.fragments = [Fragment(self, mask, list(program.first), 0)]
+        if self.fragments[0].lanes.count == 1:
+            self.fragments[0].specialize()
+
+    def run(self) -> None:
+        """Run until all fragments wait, or one gives way to the other warps."""
+        cta, blocks, fragments = self.cta, self.program.blocks, self.fragments
+        while True:
+            if len(fragments) == 1:
+                fragment = fragments[0]
+                if fragment.state == CONVERGE and not self._released(fragment):
+                    return
+                if fragment.state:
+                    return
+                pc = fragment.pc
+                while pc >= 0:
+                    fragment.pc = pc
+                    pc = blocks[pc](fragment, cta)
+            else:
+                chosen = self._choose()
+                if chosen is None:
+                    return
+                fragment, limit, stops = chosen
+                pc = fragment.pc
+                while 0 <= pc < limit and pc not in stops:
+                    fragment.pc = pc
+                    pc = blocks[pc](fragment, cta)
+                if pc >= 0:
+                    fragment.pc = pc
+                    continue
+            if pc <= _AGAIN:
+                fragment.pc = _AGAIN - pc
+                if self.queue:
+                    if not self.queued:
+                        self.queued = True
+                        self.queue.append(self)
+                    return
+                if cta.polls:
+                    cta.idle()
+            elif not fragments:
+                return
+
+    def _released(self, fragment: Fragment) -> bool:
+        """Whether a lone fragment that waits for lanes has all that are alive."""
+        if fragment.mask == self.live:
+            fragment.state = RUN
+            fragment.wait = None
+            return True
+        return False
+
+    def _choose(self) -> tuple[Fragment, int, set[int]] | None:
+        """Merge fragments that have met; the one to run, the lowest counter among the others, and where some wait to be joined."""
+        fragments = self.fragments
+        at: dict[int, Fragment] = {}
+        merged = False
+        for fragment in list(fragments):
+            if fragment.state == WAIT:
+                continue
+            other = at.get(fragment.pc)
+            if other is None:
+                at[fragment.pc] = fragment
+            else:
+                at[fragment.pc] = self._merge(other, fragment)
+                merged = True
+        if merged and len(fragments) == 1:
+            fragments[0].state = RUN
+        running = sorted(pc for pc, fragment in at.items() if fragment.state == RUN)
+        if not running:
+            return None
+        stops = {pc for pc, fragment in at.items() if fragment.state == CONVERGE}
+        chosen = at[running[0]]
+        return chosen, running[1] if len(running) > 1 else _FAR, stops
+
+    def _merge(self, a: Fragment, b: Fragment) -> Fragment:
+        """Join two fragments at one program counter; the larger one stays."""
+        if b.lanes.count > a.lanes.count:
+            a, b = b, a
+        ra, rb, oa, ob = a.R, b.R, a.origin, b.origin
+        where = b.lanes.where
+        for slot in self.live_slots[a.pc]:
+            x, y = ra[slot], rb[slot]
+            if oa is not None and slot in oa and oa[slot][0] is x:
+                x = oa[slot][1]
+            if ob is not None and slot in ob and ob[slot][0] is y:
+                y = ob[slot][1]
+            if x is y:
+                ra[slot] = x
+            elif x.__class__ is not ND and y.__class__ is not ND and x == y:
+                ra[slot] = x
+            else:
+                width = self.program.widths[slot]
+                out = x.copy() if x.__class__ is ND else np.full(32, x, bool if width == 1 else UNSIGNED[width])
+                out[where] = y[where] if y.__class__ is ND else y
+                ra[slot] = out
+        a.mask |= b.mask
+        a.lanes = lane_set(a.mask)
+        a.origin = None
+        a.lane, a.tx, a.ty, a.tz = self.lane, self.tx, self.ty, self.tz
+        a.state = RUN
+        a.wait = None
+        self.fragments.remove(b)
+        return a
+
+
+_LANES = np.arange(32, dtype=np.uint32)
+
+
+def again(number: int) -> int:
+    """The code for: continue at block `number` when the other warps had their turn."""
+    return _AGAIN - number
+
+
+def branch(fragment: Fragment, p: Any, taken: int, other: int) -> int:
+    """A conditional branch on an array predicate."""
+    raw = p.tobytes()
+    if raw == _ALL:
+        return taken
+    if raw == _NONE:
+        return other
+    mask = fragment.mask
+    yes = int.from_bytes(np.packbits(p, bitorder="little").tobytes(), "little") & mask
+    if yes == mask:
+        return taken
+    if not yes:
+        return other
+    split(fragment, {taken: yes, other: mask & ~yes} if taken != other else {taken: mask})
+    return SWITCH
+
+
+def split(fragment: Fragment, ways: dict[int, int]) -> None:
+    """Give each group of lanes (`ways`: block -> lanes) its own fragment; the largest keeps this one."""
+    order = sorted(ways.items(), key=lambda way: way[1].bit_count())
+    warp = fragment.warp
+    for pc, mask in order[:-1]:
+        part = Fragment(warp, mask, fragment.R.copy(), pc)
+        if part.lanes.count == 1:
+            part.specialize()
+        warp.fragments.append(part)
+    fragment.pc, fragment.mask = order[-1]
+    fragment.lanes = lane_set(fragment.mask)
+    if fragment.lanes.count == 1 and fragment.origin is None:
+        fragment.specialize()
+
+
+def branch_index(fragment: Fragment, index: Any, targets: tuple[int, ...]) -> int:
+    """brx.idx: a branch to the target that `index` selects. An index past the list is undefined in PTX: a fault."""
+    if index.__class__ is not ND:
+        if index >= len(targets):
+            raise Fault(f"brx.idx with index {index}, but the list has {len(targets)} targets")
+        return targets[index]
+    ways: dict[int, int] = {}
+    for lane in fragment.lanes.lanes:
+        number = branch_index(fragment, index.item(lane), targets)
+        ways[number] = ways.get(number, 0) | 1 << lane
+    if len(ways) == 1:
+        return next(iter(ways))
+    split(fragment, ways)
+    return SWITCH
+
+
+def converge(fragment: Fragment, pc: int) -> int:
+    """The collective at the start of block `pc` needs lanes that are not here yet."""
+    fragment.pc = pc
+    fragment.state = CONVERGE
+    fragment.wait = None
+    return BLOCK
+
+
+def whole(fragment: Fragment) -> bool:
+    """Whether all live lanes of the warp are in the fragment."""
+    return fragment.mask == fragment.warp.live
+
+
+def together(fragment: Fragment, members: Any) -> bool:
+    """Whether the live lanes of `members` are all here. Raises Fault where an executing lane is not a member."""
+    if members.__class__ is ND:
+        members = uniform(fragment, members, "membermask")
+    if fragment.mask & ~members:
+        raise Fault(f"lanes {fragment.mask & ~members:#010x} execute a .sync instruction whose membermask {members:#010x} does not name them")
+    return not (members & fragment.warp.live & ~fragment.mask)
+
+
+def uniform(fragment: Fragment, value: Any, what: str) -> int:
+    """A value that has to be the same in all executing lanes, as an int. Raises Fault where it is not."""
+    if value.__class__ is not ND:
+        return value  # type: ignore[no-any-return]
+    active = value if fragment.lanes.index is None else value[fragment.lanes.index]
+    first: int = active.item(0)
+    if not (active == first).all():
+        raise Fault(f"{what} differs between the lanes of a warp: {sorted(set(active.tolist()))[:4]}...")
+    return first
+
+
+def pick(value: Any, lane: int) -> Any:
+    """The value in one lane."""
+    return value.item(lane) if value.__class__ is ND else value
+
+
+def exit_lanes(fragment: Fragment) -> int:
+    """These lanes end."""
+    warp = fragment.warp
+    warp.live &= ~fragment.mask
+    warp.fragments.remove(fragment)
+    for other in warp.fragments:
+        if other.state == CONVERGE:
+            other.wake()
+    if not warp.live:
+        warp.cta.warp_ended(warp)
+    return GONE
+
+
+def trap(fragment: Fragment) -> int:
+    raise Fault("the kernel executed trap")
+
+
+def no_call(fragment: Fragment, name: str) -> int:
+    raise NotJudged(f"call of {name}")

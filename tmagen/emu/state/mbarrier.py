@@ -1,0 +1,271 @@
+"""mbarrier objects: phases, pending arrivals, transaction bytes, and who waits (PTX ISA, "mbarrier")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmagen.emu.compile_emit import SHARED_WINDOW
+from tmagen.emu.errors import Fault
+from tmagen.emu.isa.values import ND, _each
+from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, again, pick
+
+LIMIT = (1 << 20) - 1
+"""Largest count of arrivals, and of transaction bytes either way (PTX ISA, "Contents of the mbarrier object")."""
+
+
+class MBarrier:
+    """One object. `phase` counts completed phases; the parity that a wait names is its low bit."""
+
+    __slots__ = ("address", "expected", "pending", "phase", "tx", "waiters")
+
+    def __init__(self, address: int, count: int) -> None:
+        self.address = address
+        self.expected = count
+        self.pending = count
+        self.tx = 0
+        self.phase = 0
+        self.waiters: list[Fragment] = []
+
+    def __str__(self) -> str:
+        return f"mbarrier at shared {self.address:#x}: phase {self.phase} (parity {self.phase & 1}), pending arrivals {self.pending} of {self.expected}, tx bytes {self.tx:,}"
+
+    def arrive(self, count: int = 1) -> None:
+        """Raises Fault where more arrive than the phase still expects."""
+        if count > self.pending:
+            raise Fault(
+                f"mbarrier.arrive of {count} where the phase expects {self.pending} more: too many arrivals ({self})"
+                if self.pending
+                else f"mbarrier.arrive after the phase's last expected arrival, while its tx bytes are not complete ({self})"
+            )
+        self.pending -= count
+        if not self.pending and not self.tx:
+            self.complete_phase()
+
+    def expect(self, nbytes: int) -> None:
+        """Raise the bytes that the phase waits for."""
+        self._add(nbytes)
+
+    def complete(self, nbytes: int) -> None:
+        """Bytes have arrived. The count may be negative until the matching expect_tx."""
+        self._add(-nbytes)
+
+    def _add(self, nbytes: int) -> None:
+        self.tx += nbytes
+        if not -LIMIT <= self.tx <= LIMIT:
+            raise Fault(f"tx-count out of range: {self.tx:,} is outside -(2^20-1) to 2^20-1 ({self})")
+        if not self.pending and not self.tx:
+            self.complete_phase()
+
+    def complete_phase(self) -> None:
+        self.phase += 1
+        self.pending = self.expected
+        waiters = self.waiters
+        if waiters:
+            self.waiters = []
+            for fragment in waiters:
+                fragment.wake()
+
+
+class PhaseWait:
+    """Why a fragment is blocked: it waits for a phase of an mbarrier."""
+
+    def __init__(self, barrier: MBarrier, parity: int, number: int) -> None:
+        self.barrier = barrier
+        self.parity = parity
+        self.number = number
+
+    def describe(self, cta: Any) -> str:
+        b = self.barrier
+        return (
+            f"waits for the phase of parity {self.parity} of the mbarrier at {cta.place(b.address)}: current phase {b.phase} "
+            f"(parity {b.phase & 1}), pending arrivals {b.pending} of {b.expected}, tx bytes {b.tx:,}"
+        )
+
+
+def shared_address(value: Any) -> Any:
+    """A generic address of shared memory as an address in the shared window. Raises Fault for other addresses."""
+
+    def one(address: int) -> int:
+        if not 0 <= address - SHARED_WINDOW < 1 << 32:
+            raise Fault(f"generic address {address:#x} is not in shared memory")
+        return address - SHARED_WINDOW
+
+    return _each(one, "u4", value)
+
+
+def barrier_at(cta: Any, address: int) -> MBarrier:
+    """The live object at a shared address. Raises Fault where there is none."""
+    barrier = cta.mbarriers.get(address)
+    if barrier is None:
+        if address & 7:
+            raise Fault(f"mbarrier address {cta.place(address)} is not a multiple of 8")
+        raise Fault(f"no initialised mbarrier at {cta.place(address)}")
+    return barrier  # type: ignore[no-any-return]
+
+
+def _lanes(fragment: Fragment, *values: Any) -> tuple[int, ...]:
+    return fragment.lanes.lanes
+
+
+def mbar_init(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
+    for lane in fragment.lanes.lanes:
+        a, n = pick(address, lane), pick(count, lane)
+        if a & 7:
+            raise Fault(f"mbarrier.init at {cta.place(a)}, which is not a multiple of 8")
+        if not 1 <= n <= LIMIT:
+            raise Fault(f"mbarrier.init with count {n}: a count is 1 to 2^20-1")
+        cta.check_shared(a, 8, "mbarrier.init")
+        if a in cta.mbarriers:
+            raise Fault(f"mbarrier.init of the live object at {cta.place(a)}: it was not invalidated first")
+        cta.add_barrier(MBarrier(a, n))
+
+
+def mbar_inval(fragment: Fragment, cta: Any, address: Any) -> None:
+    for lane in fragment.lanes.lanes:
+        barrier = barrier_at(cta, pick(address, lane))
+        if barrier.waiters:
+            raise Fault(f"mbarrier.inval while threads wait ({barrier})")
+        cta.remove_barrier(barrier)
+
+
+def mbar_arrive(fragment: Fragment, cta: Any, address: Any, count: Any, expect: Any) -> Any:
+    """arrive and arrive.expect_tx (`expect` not None). The token of the phase that each lane arrived in."""
+    tokens = []
+    for lane in fragment.lanes.lanes:
+        barrier = barrier_at(cta, pick(address, lane))
+        if expect is not None:
+            # As one step: the bytes are expected before the arrival can complete the phase.
+            barrier.tx += pick(expect, lane)
+            if not -LIMIT <= barrier.tx <= LIMIT:
+                raise Fault(f"tx-count out of range: {barrier.tx:,} is outside -(2^20-1) to 2^20-1 ({barrier})")
+        tokens.append(token(barrier))
+        n = pick(count, lane)
+        if n < 1:
+            raise Fault("mbarrier.arrive with count 0")
+        barrier.arrive(n)
+    return scatter(fragment, tokens)
+
+
+def mbar_drop(fragment: Fragment, cta: Any, address: Any, count: Any) -> Any:
+    """arrive_drop: later phases expect `count` fewer."""
+    tokens = []
+    for lane in fragment.lanes.lanes:
+        barrier = barrier_at(cta, pick(address, lane))
+        n = pick(count, lane)
+        if n > barrier.expected:
+            raise Fault(f"mbarrier.arrive_drop of {n} ({barrier})")
+        tokens.append(token(barrier))
+        barrier.expected -= n
+        barrier.arrive(n)
+    return scatter(fragment, tokens)
+
+
+def mbar_expect(fragment: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    for lane in fragment.lanes.lanes:
+        barrier_at(cta, pick(address, lane)).expect(pick(nbytes, lane))
+
+
+def mbar_complete(fragment: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    for lane in fragment.lanes.lanes:
+        barrier_at(cta, pick(address, lane)).complete(pick(nbytes, lane))
+
+
+def token(barrier: MBarrier) -> int:
+    """The opaque state that an arrive returns: its phase and pending count."""
+    return (barrier.phase & 0xFFFFFFFF) << 32 | barrier.pending
+
+
+def scatter(fragment: Fragment, items: list[int]) -> Any:
+    """A 64-bit value from one item per active lane."""
+    import numpy as np
+
+    if len(items) == 1 or len(set(items)) == 1:
+        return items[0]
+    out = np.zeros(32, np.uint64)
+    for lane, item in zip(fragment.lanes.lanes, items, strict=True):
+        out[lane] = item
+    return out
+
+
+def is_complete(cta: Any, address: int, state: int, by_parity: bool) -> bool:
+    """Whether the phase that `state` (a parity or a token) names has completed."""
+    barrier = barrier_at(cta, address)
+    if by_parity:
+        return (barrier.phase ^ state) & 1 == 1
+    behind = (barrier.phase - (state >> 32)) & 0xFFFFFFFF
+    if behind > 1:
+        raise Fault(f"mbarrier wait with the state of another phase than the current or the last one ({barrier})")
+    return behind == 1
+
+
+def mbar_test(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool) -> Any:
+    """One look at a barrier: a predicate."""
+    import numpy as np
+
+    if address.__class__ is not ND and state.__class__ is not ND:
+        return is_complete(cta, address, state, by_parity)
+    out = np.zeros(32, bool)
+    for lane in fragment.lanes.lanes:
+        out[lane] = is_complete(cta, pick(address, lane), pick(state, lane), by_parity)
+    return out
+
+
+def mbar_wait(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int) -> int:
+    """A wait in a spin loop: block until the phase completes. Lanes that wait for different phases become fragments of their own."""
+    if address.__class__ is ND or state.__class__ is ND:
+        return _wait_apart(fragment, cta, address, state, by_parity, next_block, number)
+    barrier = cta.mbarriers.get(address)
+    if barrier is None:
+        barrier = barrier_at(cta, address)
+    if (barrier.phase ^ state) & 1 if by_parity else is_complete(cta, address, state, False):
+        return again(next_block)
+    fragment.pc = next_block
+    fragment.state = WAIT
+    fragment.wait = PhaseWait(barrier, state & 1 if by_parity else state >> 32 & 1, number)
+    barrier.waiters.append(fragment)
+    return BLOCK
+
+
+def _wait_apart(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int) -> int:
+    """The lanes of a wait with per-lane operands, grouped by what they wait for."""
+    groups: dict[tuple[int, int], int] = {}
+    for lane in fragment.lanes.lanes:
+        key = (pick(address, lane), pick(state, lane))
+        groups[key] = groups.get(key, 0) | 1 << lane
+    if len(groups) == 1:
+        (a, s), _ = groups.popitem()
+        return mbar_wait(fragment, cta, a, s, by_parity, next_block, number)
+    open_lanes, closed = 0, []
+    for (a, s), mask in groups.items():
+        if is_complete(cta, a, s, by_parity):
+            open_lanes |= mask
+        else:
+            closed.append((a, s, mask))
+    warp = fragment.warp
+    for a, s, mask in closed:
+        part = Fragment(warp, mask, fragment.R.copy(), next_block)
+        if part.lanes.count == 1:
+            part.specialize()
+        warp.fragments.append(part)
+        mbar_wait(part, cta, a, s, by_parity, next_block, number)
+    if not open_lanes:
+        warp.fragments.remove(fragment)
+        return -2
+    fragment.mask = open_lanes
+    from tmagen.emu.state.convergence import lane_set
+
+    fragment.lanes = lane_set(open_lanes)
+    fragment.pc = next_block
+    if fragment.lanes.count == 1 and fragment.origin is None:
+        fragment.specialize()
+    return again(next_block)
+
+
+def poll(fragment: Fragment, cta: Any, seen: Any, next_block: int) -> int:
+    """After a wait that is only a look: when it was false, let the others run before the program goes on."""
+    if seen.__class__ is ND:
+        seen = bool(seen[fragment.lanes.where].any())
+    if seen:
+        return next_block
+    cta.polls += 1
+    return again(next_block)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One problem: allocated, launched by the host part, emulated in every order asked for, compared."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tmagen.bind import LeadingDims
+from tmagen.emu import GlobalMemory, Launch, Module
+from tmagen.emu import run as emulate
+from tmagen.errors import TmagenError
+from tmagen.hostrun import Arguments, HostCrashError, LaunchCall, NotModelledError, Outcome
+from tmagen.ir import DType, Shape
+from tmagen.verify.buffers import Buffer, Buffers, allocate
+from tmagen.verify.compare import compare
+from tmagen.verify.elements import Matrix
+from tmagen.verify.host import Host, complaints
+from tmagen.verify.inputs import Inputs, integer_inputs, normal_inputs
+from tmagen.verify.progress import Progress
+from tmagen.verify.reference import Reference, bounded_reference, exact_reference, zeros
+from tmagen.verify.report import CaseReport, Verdict
+
+_SMALL_PROBLEM = 1 << 28  # multiply-adds below which starting another process costs more than it saves
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is computed, and how it lies in memory."""
+
+    shape: Shape
+    lds: LeadingDims
+    elements: tuple[DType, DType, DType]  # of A, B and D
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How each problem is tried."""
+
+    completions: tuple[str, ...]
+    inputs: tuple[str, ...]
+    seed: int
+    jobs: int | None
+    progress: Progress
+
+    def jobs_for(self, shape: Shape) -> int:
+        """Processes for a problem."""
+        if self.jobs is not None:
+            return self.jobs
+        return 1 if shape.m * shape.n * shape.k < _SMALL_PROBLEM else len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """A problem that is launched and allocated, ready to be emulated over and over."""
+
+    problem: Problem
+    host: Host
+    module: Module
+    memory: GlobalMemory
+    buffers: Buffers
+    launches: tuple[LaunchCall, ...]
+    settings: Settings
+
+
+def run_problem(
+    problem: Problem, host: Host, module: Module, memory: GlobalMemory, settings: Settings
+) -> Iterator[CaseReport]:
+    """The cases of one problem, as they end."""
+    shape = problem.shape
+    buffers = _allocate(problem, memory) if shape.m and shape.n else None
+    started = time.perf_counter()
+    outcome, trouble = _launch(problem, host, buffers)
+    if trouble is not None:
+        yield _without_run(problem, started, *trouble)
+        return
+    assert outcome is not None
+    found = complaints(outcome, shape)
+    if found or buffers is None:
+        verdict = Verdict.FAILED if found else Verdict.PASSED
+        yield _without_run(problem, started, verdict, found, outcome)
+        return
+    bench = _Bench(problem, host, module, memory, buffers, outcome.launches, settings)
+    if shape.k == 0:
+        yield from _run_all(bench, None, zeros(shape.m, shape.n, problem.elements[2]))
+        return
+    for kind in settings.inputs:
+        inputs, reference = _make(kind, problem, settings.seed)
+        yield from _run_all(bench, inputs, reference)
+
+
+def _make(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:
+    of_a, of_b, of_d = problem.elements
+    if kind == "integer":
+        inputs = integer_inputs(problem.shape, (of_a, of_b), seed)
+        return inputs, exact_reference(inputs, of_d)
+    inputs = normal_inputs(problem.shape, (of_a, of_b), seed)
+    return inputs, bounded_reference(inputs, of_d)
+
+
+def _allocate(problem: Problem, memory: GlobalMemory) -> Buffers:
+    shape, lds = problem.shape, problem.lds
+    of_a, of_b, of_d = problem.elements
+    if shape.k == 0:
+        return Buffers(None, None, allocate(memory, "D", of_d, shape.m, shape.n, lds.d))
+    return Buffers(
+        allocate(memory, "A", of_a, shape.m, shape.k, lds.a),
+        allocate(memory, "B", of_b, shape.n, shape.k, lds.b),
+        allocate(memory, "D", of_d, shape.m, shape.n, lds.d),
+    )
+
+
+def _launch(
+    problem: Problem, host: Host, buffers: Buffers | None
+) -> tuple[Outcome | None, tuple[Verdict, tuple[str, ...]] | None]:
+    """What launch() did, or why that is not known. Pointers to nothing are null."""
+    shape, lds = problem.shape, problem.lds
+    a, b, d = (buffers.a, buffers.b, buffers.d) if buffers else (None, None, None)
+    at_a, at_b, at_d = (buffer.address if buffer else 0 for buffer in (a, b, d))
+    try:
+        return host.launch(Arguments(at_a, at_b, at_d, shape.m, shape.n, shape.k, lds.a, lds.b, lds.d)), None
+    except HostCrashError as error:
+        return None, (Verdict.FAILED, _report_lines(error))
+    except NotModelledError as error:
+        return None, (Verdict.NOT_JUDGED, _report_lines(error))
+
+
+def _without_run(
+    problem: Problem, started: float, verdict: Verdict, message: tuple[str, ...], outcome: Outcome | None = None
+) -> CaseReport:
+    """The report of a problem of which nothing was emulated."""
+    launch = outcome.launches[0] if outcome and outcome.launches else None
+    seconds = time.perf_counter() - started
+    return CaseReport(problem.shape, problem.lds, "none", "none", verdict, seconds, launch=launch, message=message)
+
+
+def _run_all(bench: _Bench, inputs: Inputs | None, reference: Reference) -> Iterator[CaseReport]:
+    a, b = bench.buffers.a, bench.buffers.b
+    if inputs is not None and a is not None and b is not None:
+        a.write(inputs.a)
+        b.write(inputs.b)
+    for completion in bench.settings.completions:
+        yield _run_one(bench, inputs, reference, completion)
+
+
+def _run_one(bench: _Bench, inputs: Inputs | None, reference: Reference, completion: str) -> CaseReport:
+    shape, kind = bench.problem.shape, "none" if inputs is None else inputs.kind
+    bench.settings.progress.case_starts(f"{shape.m} x {shape.n} x {shape.k}, {kind}, {completion}")
+    d = bench.buffers.d
+    d.fill_poison()
+    started = time.perf_counter()
+    verdict, mismatch, ratio = Verdict.PASSED, None, None
+    message: tuple[str, ...] = ()
+    try:
+        for call in bench.launches:
+            _emulate(bench, call, completion)
+    except TmagenError as error:
+        verdict = Verdict.FAILED if error.exit_code == 1 else Verdict.NOT_JUDGED
+        message = _report_lines(error)
+    else:
+        comparison = compare(d, reference)
+        mismatch, ratio = comparison.mismatch, comparison.error_ratio
+        message = (*d.stray_writes(), *_changed_inputs(bench.buffers, inputs))
+        if mismatch is not None or message:
+            verdict = Verdict.FAILED
+    return CaseReport(
+        shape=shape,
+        lds=bench.problem.lds,
+        inputs=kind,
+        completion=completion,
+        verdict=verdict,
+        seconds=time.perf_counter() - started,
+        launch=bench.launches[0],
+        table=bench.host.program.tables.get(bench.launches[0].kernel),
+        mismatch=mismatch,
+        error_ratio=ratio,
+        message=message,
+    )
+
+
+def _emulate(bench: _Bench, call: LaunchCall, completion: str) -> None:
+    launch = Launch(
+        kernel=call.kernel,
+        grid=call.grid,
+        block=call.block,
+        cluster=call.cluster,
+        dynamic_smem_bytes=call.dynamic_smem_bytes,
+        params=call.params,
+    )
+    settings = bench.settings
+    emulate(
+        bench.module,
+        launch,
+        bench.memory,
+        completion=completion,
+        seed=settings.seed,
+        jobs=settings.jobs_for(bench.problem.shape),
+        progress=settings.progress.step,
+    )
+
+
+def _changed_inputs(buffers: Buffers, inputs: Inputs | None) -> tuple[str, ...]:
+    """Writes to where only reads belong."""
+    if inputs is None:
+        return ()
+    pairs: tuple[tuple[Buffer | None, Matrix], ...] = ((buffers.a, inputs.a), (buffers.b, inputs.b))
+    found: list[str] = []
+    for buffer, values in pairs:
+        if buffer is None:
+            continue
+        found.extend(buffer.stray_writes())
+        if not np.array_equal(buffer.bits(), values.view(buffer.bits().dtype)):
+            found.append(f"{buffer.name} was written to")
+    return tuple(found)
+
+
+def _report_lines(error: TmagenError) -> tuple[str, ...]:
+    return tuple(error.report().removeprefix("error: ").splitlines())

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling a waiting person how far it is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from tmagen.verify.report import CaseReport
+
+_QUIET_SECONDS = 2.0  # what ends sooner needs no bar
+
+
+class Progress(Protocol):
+    """What verify reports while it runs."""
+
+    def case_starts(self, label: str) -> None:
+        """A case begins."""
+
+    def step(self, done: int, total: int) -> None:
+        """`done` of `total` CTAs of it have run."""
+
+    def case_ends(self, case: CaseReport) -> None:
+        """The case has its verdict."""
+
+    def close(self) -> None:
+        """Nothing follows."""
+
+
+class NoProgress:
+    """For scripts."""
+
+    def case_starts(self, label: str) -> None:
+        pass
+
+    def step(self, done: int, total: int) -> None:
+        pass
+
+    def case_ends(self, case: CaseReport) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class TerminalProgress:
+    """A bar on stderr, once a case takes longer than two seconds and stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self._label = ""
+        self._started = 0.0
+        self._bar: Bar | None = None
+        self._shown = sys.stderr.isatty()
+
+    def case_starts(self, label: str) -> None:
+        self._label = label
+        self._started = time.monotonic()
+
+    def step(self, done: int, total: int) -> None:
+        if not self._shown or time.monotonic() - self._started < _QUIET_SECONDS:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(console=Console(stderr=True), transient=True)
+            self._bar.add_task(self._label, total=total)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+
+    def case_ends(self, case: CaseReport) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

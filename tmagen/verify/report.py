@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verify found, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tmagen.bind import LeadingDims
+from tmagen.hostrun import LaunchCall, ParameterTable
+from tmagen.ir import Shape
+from tmagen.toolchain import KernelResources
+from tmagen.verify.compare import Mismatch
+from tmagen.verify.compare import to_dict as mismatch_to_dict
+
+
+class Verdict(Enum):
+    """How one case ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_JUDGED = "not judged"
+
+
+_EXIT_CODES = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.NOT_JUDGED: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """One problem, one kind of input, one order of completion."""
+
+    shape: Shape
+    lds: LeadingDims
+    inputs: str  # "integer", "normal", or "none" where nothing is read
+    completion: str  # "eager", ...; "none" where nothing is launched
+    verdict: Verdict
+    seconds: float  # of emulation and comparison
+    launch: LaunchCall | None = None
+    table: ParameterTable | None = None  # of the launched kernel
+    mismatch: Mismatch | None = None
+    error_ratio: float | None = None  # of normal inputs: the largest error over its bound
+    message: tuple[str, ...] = ()  # what went wrong, other than values
+
+    def line(self) -> str:
+        """The case in one line, of fixed columns."""
+        shape = f"{self.shape.m} x {self.shape.n} x {self.shape.k}"
+        grid = "-" if self.launch is None else "x".join(map(str, self.launch.grid))
+        note = "" if self.error_ratio is None else f"  largest error {self.error_ratio:.2f} of its bound"
+        return (
+            f"{shape:<22} grid {grid:<9} {self.inputs:<8} {self.completion:<13} {self.seconds:7.2f} s  "
+            f"{self.verdict.value}{note}"
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        """The case, with what went wrong under it."""
+        wrong = self.mismatch.lines() if self.mismatch else ()
+        return (self.line(), *(f"    {line}" for line in (*self.message, *wrong)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        record = None
+        if self.launch is not None and self.table is not None:
+            record = self.launch.to_dict(self.table)
+        return {
+            "shape": [self.shape.m, self.shape.n, self.shape.k],
+            "leading_dims": [self.lds.a, self.lds.b, self.lds.d],
+            "inputs": self.inputs,
+            "completion": self.completion,
+            "verdict": self.verdict.value,
+            "seconds": round(self.seconds, 4),
+            "error_ratio": self.error_ratio,
+            "message": list(self.message),
+            "mismatch": None if self.mismatch is None else mismatch_to_dict(self.mismatch),
+            "launch": record,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All cases of one kernel."""
+
+    subject: str  # the file or kernel
+    compiler: str  # which nvcc, from where
+    elements: tuple[str, str, str]  # of A, B and D
+    resources: tuple[KernelResources, ...]
+    notes: tuple[str, ...]  # compilers passed over, leading dimensions rounded, cases not run
+    cases: tuple[CaseReport, ...]
+    build_seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0: every case passed; 1: one failed; 2: none failed, but one was not judged, or there was none."""
+        codes = {_EXIT_CODES[case.verdict] for case in self.cases}
+        return 1 if 1 in codes else 2 if 2 in codes or not codes else 0
+
+    def heading(self) -> tuple[str, ...]:
+        """The lines before the cases."""
+        kernels = [
+            f"{k.registers} registers, {k.spill_store_bytes + k.spill_load_bytes} bytes spilled" for k in self.resources
+        ]
+        a, b, d = self.elements
+        return (
+            f"{self.subject}: A {a}, B {b}, D {d}",
+            f"built in {self.build_seconds:.1f} s with {self.compiler}: {'; '.join(kernels)}",
+            *self.notes,
+        )
+
+    def summary(self) -> str:
+        """The last line."""
+        counts = Counter(case.verdict for case in self.cases)
+        parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
+        seconds = sum(case.seconds for case in self.cases)
+        return f"{', '.join(parts) or 'no cases'} ({len(self.cases)} cases, {seconds:.1f} s emulated)"
+
+    def text(self) -> str:
+        """The whole report."""
+        cases = [line for case in self.cases for line in case.lines()]
+        return "\n".join([*self.heading(), *cases, self.summary()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "subject": self.subject,
+            "compiler": self.compiler,
+            "elements": list(self.elements),
+            "kernels": [
+                {
+                    "name": k.name,
+                    "registers": k.registers,
+                    "spill_store_bytes": k.spill_store_bytes,
+                    "spill_load_bytes": k.spill_load_bytes,
+                    "static_smem_bytes": k.static_smem_bytes,
+                }
+                for k in self.resources
+            ],
+            "notes": list(self.notes),
+            "cases": [case.to_dict() for case in self.cases],
+            "build_seconds": round(self.build_seconds, 3),
+            "exit_code": self.exit_code,
+        }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which problems are tried, and how their matrices lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tmagen.bind import ALIGN_BYTES, LeadingDims
+from tmagen.errors import Diagnostic, SpecError
+from tmagen.ir import DType, Shape
+
+_SMALL = (
+    Shape(256, 256, 256),  # several tiles, each of them whole
+    Shape(129, 136, 72),  # every extent ends inside a tile
+    Shape(1, 1, 1),
+    Shape(200, 520, 328),  # a K loop of odd length, tails in N that are no multiple of a box
+    Shape(136, 72, 0),  # nothing to multiply: D is zero
+    Shape(0, 128, 64),
+    Shape(128, 0, 64),
+)
+
+# Tried in this order until the grid stops growing with the shape: each CTA then has several tiles.
+_MANY_TILES = (Shape(1000, 336, 72), Shape(1288, 1288, 72), Shape(1664, 3080, 72))
+
+StaticShape = tuple[int | None, int | None, int | None]
+
+
+def default_leading_dims(shape: Shape, elements: tuple[DType, DType, DType]) -> LeadingDims:
+    """The shortest rows that TMA takes: K and N, rounded up to 16 bytes."""
+    a, b, d = (
+        _round_up(extent, ALIGN_BYTES // element.bytes)
+        for extent, element in zip((shape.k, shape.k, shape.n), elements, strict=True)
+    )
+    return LeadingDims(a, b, d)
+
+
+def check_leading_dims(shape: Shape, lds: LeadingDims, elements: tuple[DType, DType, DType]) -> None:
+    """Raises SpecError for rows that overlap or that TMA cannot address; a kernel need not take those."""
+    rows = (("A", lds.a, shape.k), ("B", lds.b, shape.k), ("D", lds.d, shape.n))
+    wrong: list[Diagnostic] = []
+    for (name, ld, extent), element in zip(rows, elements, strict=True):
+        multiple = ALIGN_BYTES // element.bytes
+        if ld < extent:
+            wrong.append(Diagnostic(f"leading dimension {ld} of {name} is shorter than a row of {extent} elements"))
+        elif ld % multiple:
+            wrong.append(
+                Diagnostic(
+                    f"leading dimension {ld} of {name} is not a multiple of {ALIGN_BYTES} bytes",
+                    hint=f"{_round_up(ld, multiple)}",
+                )
+            )
+    if wrong:
+        raise SpecError(*wrong)
+
+
+def rounded_note(shape: Shape, lds: LeadingDims) -> str | None:
+    """A line that says which leading dimensions are longer than their rows, or None if none is."""
+    rows = (("lda", lds.a, shape.k), ("ldb", lds.b, shape.k), ("ldd", lds.d, shape.n))
+    rounded = [f"{name} = {value}" for name, value, extent in rows if value != extent]
+    return f"leading dimensions rounded up to 16 bytes: {', '.join(rounded)}" if rounded else None
+
+
+def default_shapes(static: StaticShape, tiles_of: Callable[[Shape], int | None]) -> tuple[Shape, ...]:
+    """A small set that meets tails, K = 0, empty problems, and several tiles per CTA where the grid is fixed.
+
+    `tiles_of` says how many CTAs the kernel's host part launches for a shape, None if it launches nothing.
+    """
+    if all(extent is not None for extent in static):
+        return (_fit(Shape(0, 0, 0), static),)
+    shapes = [*_SMALL, *_many_tiles(static, tiles_of)]
+    return tuple(dict.fromkeys(_fit(shape, static) for shape in shapes))
+
+
+def check_shapes(shapes: Sequence[Shape], static: StaticShape) -> tuple[Shape, ...]:
+    """The shapes as asked for. Raises SpecError where a kernel with a baked-in shape cannot compute one."""
+    wrong = [shape for shape in shapes if _fit(shape, static) != shape]
+    if wrong:
+        baked = ", ".join(f"{n} = {v}" for n, v in zip("mnk", static, strict=True) if v is not None)
+        raise SpecError(
+            *(
+                Diagnostic(f"the kernel is for {baked} only, not for {s.m},{s.n},{s.k}", hint="no --shape")
+                for s in wrong
+            )
+        )
+    negative = [shape for shape in shapes if min(shape.m, shape.n, shape.k) < 0]
+    if negative:
+        raise SpecError(*(Diagnostic(f"shape {s.m},{s.n},{s.k}: sizes are at least 0") for s in negative))
+    return tuple(shapes)
+
+
+def _many_tiles(static: StaticShape, tiles_of: Callable[[Shape], int | None]) -> tuple[Shape, ...]:
+    """The smallest shape that has more tiles than the grid has CTAs; none if the grid grows with the shape."""
+    for shape in _MANY_TILES:
+        fitted = _fit(shape, static)
+        larger = _fit(Shape(2 * shape.m, 2 * shape.n, shape.k), static)
+        if larger != fitted and tiles_of(fitted) == tiles_of(larger):
+            return (fitted,)
+    return ()
+
+
+def _fit(shape: Shape, static: StaticShape) -> Shape:
+    m, n, k = (
+        given if baked is None else baked for given, baked in zip((shape.m, shape.n, shape.k), static, strict=True)
+    )
+    return Shape(m, n, k)
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
