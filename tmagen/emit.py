@@ -23,6 +23,7 @@ class Features:
     tmem: bool
     register_accumulator: bool
     instr_descriptor: bool
+    edge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ def _features(plan: Plan) -> Features:
         tmem=plan.tmem.columns > 0,
         register_accumulator=plan.tmem.columns == 0,
         instr_descriptor=plan.mma.instr_descriptor is not None,
+        edge=plan.epilogue.ragged,
     )
 
 

@@ -70,6 +70,9 @@ class Text:
     static_n: int
     static_k: int
     problem_parameter: str
+    edge_parameter: str
+    edge_argument: str
+    d_word: str
     forward_declarations: tuple[str, ...]
     a_type: str
     b_type: str
@@ -116,7 +119,11 @@ def text_of(plan: Plan) -> Text:
         static_m=-1 if shape is None else shape.m,
         static_n=-1 if shape is None else shape.n,
         static_k=-1 if shape is None else shape.k,
-        problem_parameter=", const Problem problem" if shape is None else "",
+        problem_parameter=(", const Problem problem" if shape is None else "")
+        + (", const Edge edge" if epilogue.ragged else ""),
+        edge_parameter=", const Edge& edge" if epilogue.ragged else "",
+        edge_argument=", edge" if epilogue.ragged else "",
+        d_word=f"uint{8 * problem.d.bytes}_t",
         forward_declarations=tuple(sorted({name for name in host_types if name.startswith("__")})),
         a_type=host_types[0],
         b_type=host_types[1],

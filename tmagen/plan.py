@@ -27,6 +27,7 @@ from tmagen.plan_types import (
 
 EPILOGUE_BARRIER_ID = 1  # named barrier 0 is __syncthreads()
 L2_PROMOTION_BYTES = 128
+TMA_CHUNK_BYTES = 16  # a TMA store writes whole chunks of a row, also of one that ends inside a chunk (seen on sm_90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,7 @@ def _tensor_maps(spec: Gemm, cost: Budget) -> tuple[TensorMapPlan, ...]:
 
 
 def _epilogue(spec: Gemm, cost: Budget, parts: MmaParts) -> EpiloguePlan:
+    chunk_cols = TMA_CHUNK_BYTES // spec.problem.d.bytes
     return EpiloguePlan(
         d_type=spec.problem.d,
         box_bytes=cost.d_box_bytes,
@@ -203,6 +205,8 @@ def _epilogue(spec: Gemm, cost: Budget, parts: MmaParts) -> EpiloguePlan:
         swizzle_row_shift={128: 0, 64: 1, 32: 2, 16: 0}[cost.d_box_bytes],
         barrier_id=EPILOGUE_BARRIER_ID,
         barrier_threads=parts.threads,
+        chunk_cols=chunk_cols,
+        ragged=spec.problem.shape is None or spec.problem.shape.n % chunk_cols != 0,
     )
 
 

@@ -129,6 +129,8 @@ class EpiloguePlan:
     swizzle_row_shift: int  # a row's XOR pattern is (row >> this) & (chunks in a row - 1)
     barrier_id: int  # named barrier
     barrier_threads: int
+    chunk_cols: int  # elements of the 16 bytes that a TMA store writes whole
+    ragged: bool  # rows of D may end inside such a chunk: its columns leave by ordinary stores
 
 
 @dataclass(frozen=True, slots=True)
