@@ -35,12 +35,16 @@ help:  ## Say what there is to make
 .PHONY: demo
 demo: .venv/run.stamp  ## Emit the step-6 kernel, compile it for sm_100a, prove it on the emulator
 	@mkdir -p $(DEMO)
-	@echo "== the kernel: tmagen emit --preset step6 -o $(DEMO)/step6.cu"
+	@echo "== The kernel: tmagen emit --preset step6 -o $(DEMO)/step6.cu"
 	@$(BIN)/tmagen emit --preset step6 -o $(DEMO)/step6.cu
-	@echo; echo "== what was decided: tmagen explain --preset step6 --shape 512,512,512"
-	@$(BIN)/tmagen explain --preset step6 --shape 512,512,512
-	@echo; echo "== compiled and emulated: tmagen verify $(DEMO)/step6.cu"
-	@$(BIN)/tmagen verify $(DEMO)/step6.cu --shape 256,256,256 --shape 129,136,72 --shape 1024,512,192
+	@echo
+	@echo "== What was decided: tmagen explain --preset step6 --shape 4096,4096,4096"
+	@$(BIN)/tmagen explain --preset step6 --shape 4096,4096,4096
+	@echo
+	@echo "== Compiled for sm_100a and emulated, by the file's own host part: tmagen verify $(DEMO)/step6.cu"
+	@$(BIN)/tmagen verify $(DEMO)/step6.cu --shape 512,512,512 --shape 129,136,72 --shape 1664,3080,72
+	@echo
+	@echo "== Right. Read the kernel in $(DEMO)/step6.cu; what else there is: $(BIN)/tmagen --help"
 
 .PHONY: test
 test: .venv/dev.stamp  ## Run every test

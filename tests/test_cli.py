@@ -347,6 +347,11 @@ def test_interrupt(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
+def test_dev_stdout_is_stdout() -> None:
+    done = subprocess.run([*TMAGEN, "emit", "-o", "/dev/stdout"], capture_output=True, text=True, check=True)
+    assert done.stdout == emit(plan(Gemm()))
+
+
 def test_spec_from_stdin() -> None:
     done = subprocess.run(
         [*TMAGEN, "emit", "--spec", "-"],

@@ -64,7 +64,7 @@ def write_text(path: str, text: str) -> None:
     if not path:
         raise cannot("write", path, "the name is empty")
     try:
-        _write_file(os.path.realpath(path), text.encode())
+        _write_file(path, text.encode())
     except (OSError, ValueError) as error:
         raise cannot("write", path, error if isinstance(error, OSError) else str(error)) from None
 
@@ -77,6 +77,7 @@ def _write_file(path: str, data: bytes) -> None:
         with open(path, "wb") as file:
             file.write(data)
         return
+    path = os.path.realpath(path)  # a link stays, and what it points to is replaced
     if mode is not None and not os.access(path, os.W_OK):  # a rename would replace what its owner protected
         raise ValueError("it is write-protected")
     folder = os.path.dirname(path)

@@ -146,9 +146,7 @@ def _mn_major(desc: SmemDescriptor, rows: int, k: int, element_bytes: int) -> In
 
 
 def _swizzled(desc: SmemDescriptor, logical: Index) -> Index:
-    """Physical addresses. A base offset moves the pattern's phase: it counts lines of 128 bytes, subtracted before the
-    XOR.
-    """
+    """Physical addresses. A base offset, in lines of 128 bytes, is subtracted from what the XOR takes."""
     if desc.swizzle is Swizzle.NONE or not desc.base_offset:
         return desc.swizzle.addresses(logical)
     phased: Index = logical - desc.base_offset * 128

@@ -30,27 +30,20 @@ class Swizzle(Enum):
     B128_ATOM_32B_FLIP_8B = (5, 7, 2, 128, True)
     B128_ATOM_64B = (6, 7, 1, 128, False)
 
-    @property
-    def span(self) -> int:
-        """Bytes of a row that the pattern permutes; 16 without a swizzle (the width of a core matrix)."""
-        return self.value[3]
-
-    @property
-    def unit(self) -> int:
-        """The largest run of bytes, up to 16, that every pattern of this mode keeps together."""
-        return 8 if self.value[4] else 16
+    def __init__(self, target: int, source: int, bits: int, span: int, flip: bool) -> None:
+        self.target, self.source, self.bits, self.flip = target, source, bits, flip
+        self.span = span  # bytes of a row that the pattern permutes; 16 without a swizzle, the width of a core matrix
+        self.unit = 8 if flip else 16  # the largest run of bytes, up to 16, that the pattern keeps together
 
     def address(self, logical: int) -> int:
         """Where the byte goes that would lie at absolute shared-memory address `logical` without a swizzle."""
-        target, source, bits, _, flip = self.value
-        physical = logical ^ (((logical >> source) & ((1 << bits) - 1)) << target)
-        return physical ^ (((logical >> 7) & 1) << 3) if flip else physical
+        physical = logical ^ (((logical >> self.source) & ((1 << self.bits) - 1)) << self.target)
+        return physical ^ (((logical >> 7) & 1) << 3) if self.flip else physical
 
     def addresses(self, logical: Index) -> Index:
         """`address` of every element."""
-        target, source, bits, _, flip = self.value
-        physical: Index = logical ^ (((logical >> source) & ((1 << bits) - 1)) << target)
-        if flip:
+        physical: Index = logical ^ (((logical >> self.source) & ((1 << self.bits) - 1)) << self.target)
+        if self.flip:
             physical ^= ((logical >> 7) & 1) << 3
         return physical
 

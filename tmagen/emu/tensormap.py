@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor maps: what cuTensorMapEncodeTiled is given, the rules that it keeps, and the 128 bytes that a kernel is
-passed.
+"""Tensor maps: what cuTensorMapEncodeTiled is given, the rules that it keeps, and the 128 bytes that a kernel gets.
 
 The hardware's 128-byte format is not public. A map here is plain little-endian fields; whoever launches a kernel on the
 emulator writes them:
@@ -21,7 +20,7 @@ from functools import cached_property
 from math import prod
 
 from tmagen.emu.errors import Fault
-from tmagen.emu.swizzle import Swizzle
+from tmagen.emu.swizzle import Index, Swizzle
 
 NBYTES = 128
 ALIGNMENT = 64
@@ -58,11 +57,6 @@ class DataType(IntEnum):
     @property
     def is_float(self) -> bool:
         return self in _NAN
-
-    @property
-    def is_packed(self) -> bool:
-        """4- and 6-bit types."""
-        return self >= DataType.U4_ALIGN8B
 
 
 _BITS = dict(zip(DataType, (8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6), strict=True))
@@ -140,6 +134,11 @@ class TensorMap:
         return self.data_type.bits // 8
 
     @cached_property
+    def pattern(self) -> Swizzle:
+        """How rows of a box are swizzled in shared memory."""
+        return self.swizzle.pattern
+
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """Elements that one box takes of each dimension: ceil(box / element stride), dimension 0 without its stride."""
         steps = (1, *self.element_strides[1:]) if self.interleave is Interleave.NONE else self.element_strides
@@ -158,7 +157,7 @@ class TensorMap:
     @cached_property
     def pitch(self) -> int:
         """Bytes from one row to the next in shared memory: a swizzle's span, which a narrow row does not fill."""
-        return self.row_bytes if self.swizzle is SwizzleMode.NONE else self.swizzle.pattern.span
+        return self.row_bytes if self.swizzle is SwizzleMode.NONE else self.pattern.span
 
     @cached_property
     def box_bytes(self) -> int:
@@ -174,6 +173,11 @@ class TensorMap:
     def fill(self) -> int:
         """The bit pattern of an out-of-bounds element."""
         return _NAN[self.data_type] if self.oob_fill is OobFill.NAN_REQUEST_ZERO_FMA else 0
+
+    @cached_property
+    def units(self) -> dict[int, Index]:
+        """Where a box's units lie in shared memory, by the start's address modulo 1024, as `box_units` has found."""
+        return {}
 
     @cached_property
     def problems(self) -> tuple[str, ...]:
@@ -236,8 +240,8 @@ class TensorMap:
         elif self.interleave is Interleave.NONE:
             if inner_bits % 128:
                 found.append(f"box row of {inner_bits // 8} bytes is not a multiple of 16 bytes")
-            if self.swizzle is not SwizzleMode.NONE and inner_bits // 8 > self.swizzle.pattern.span:
-                limit = f"the {self.swizzle.pattern.span} bytes of swizzle {self.swizzle.name}"
+            if self.swizzle is not SwizzleMode.NONE and inner_bits // 8 > self.pattern.span:
+                limit = f"the {self.pattern.span} bytes of swizzle {self.swizzle.name}"
                 found.append(f"box row of {inner_bits // 8} bytes is wider than {limit}")
         return found
 

@@ -18,8 +18,15 @@ from tmagen.emu.swizzle import REPEAT_BYTES, Index, box_units
 from tmagen.emu.tensormap import DataType, Interleave, TensorMap
 
 SMEM_ALIGNMENT = 128
-# These round or flush on the way.
-_UNJUDGED_TYPES = frozenset({DataType.FLOAT32_FTZ, DataType.TFLOAT32, DataType.TFLOAT32_FTZ})
+# These round, flush or unpack on the way.
+_UNJUDGED_TYPES = (
+    DataType.FLOAT32_FTZ,
+    DataType.TFLOAT32,
+    DataType.TFLOAT32_FTZ,
+    DataType.U4_ALIGN8B,
+    DataType.U4_ALIGN16B,
+    DataType.U6_ALIGN16B,
+)
 # complex128 stands for 16 opaque bytes: NumPy moves it fastest.
 _UNIT_DTYPE: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.uint64),
@@ -41,17 +48,17 @@ class _Clip(NamedTuple):
 
 
 def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: tuple[int, ...]) -> int:
-    """Copy the box at `coords` (signed, innermost first) to shared address `dst`; returns the bytes to complete on the
-    mbarrier.
+    """Copy the box at `coords` (signed, innermost first) to shared address `dst`; return the bytes that complete.
 
     Writes the whole box: elements outside the tensor become zero or NaN (PTX ISA, "Tensor access modes: out-of-bound
     access"). Rows of a swizzled box lie at the swizzle's span, and what a narrower row leaves free stays as it was.
     Raises Fault for a map or an operand that cannot be and for bytes outside an allocation or shared memory; NotJudged
     for interleaved, packed and rounding element types.
     """
-    units = _smem_units(tmap, smem, dst, coords, "load")
+    _check(tmap, smem, dst, coords, "load")
+    units = _units(tmap, dst)
     window = _window(tmap, smem, dst)
-    if _is_inside(tmap, coords) and tmap.swizzle.pattern.unit == 16:
+    if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
         view = _box_view(tmap, memory, coords, "load")
         window[units if tmap.rank <= 2 else units.reshape(view.shape)] = view
         return tmap.box_bytes
@@ -70,13 +77,14 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
     Raises Fault for what `load` does and for a negative start coordinate, which the hardware traps on; NotJudged also
     for element strides.
     """
-    units = _smem_units(tmap, smem, src, coords, "store")
+    _check(tmap, smem, src, coords, "store")
     if min(coords) < 0:
         raise Fault(f"TMA store with a negative start coordinate: {coords}")
     if any(step != 1 for step in tmap.element_strides[1:]):
         raise NotJudged(f"TMA store with element strides {tmap.element_strides}")
+    units = _units(tmap, src)
     window = _window(tmap, smem, src)
-    if _is_inside(tmap, coords) and tmap.swizzle.pattern.unit == 16:
+    if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
         view = _box_view(tmap, memory, coords, "store")
         view[...] = window[units].reshape(view.shape)
         return
@@ -86,13 +94,13 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
         clip.view[...] = tile[clip.where]
 
 
-def _smem_units(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> Index:
-    """Check the operands; return the box's units in shared memory, counted from `address` rounded down to 1024."""
+def _check(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> None:
+    """What load and store ask of their operands alike."""
     if tmap.problems:
         raise Fault(f"TMA {what} with an invalid tensor map: {'; '.join(tmap.problems)}")
     if tmap.interleave is not Interleave.NONE:
         raise NotJudged(f"TMA {what} with interleave {tmap.interleave.name}")
-    if tmap.data_type.is_packed or tmap.data_type in _UNJUDGED_TYPES:
+    if tmap.data_type in _UNJUDGED_TYPES:
         raise NotJudged(f"TMA {what} of element type {tmap.data_type.name}")
     if len(coords) != tmap.rank:
         raise Fault(f"TMA {what} of {len(coords)} coordinates with a tensor map of rank {tmap.rank}")
@@ -101,14 +109,21 @@ def _smem_units(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, .
     if not 0 <= address <= smem.size - tmap.footprint:
         box = f"box of {tmap.footprint:,} bytes at shared memory address {address:#x}"
         raise Fault(f"TMA {what}: {box} leaves the {smem.size:,} bytes of the CTA")
-    return box_units(tmap.swizzle.pattern, address % REPEAT_BYTES, tmap.rows, tmap.row_bytes, tmap.pitch)
+
+
+def _units(tmap: TensorMap, address: int) -> Index:
+    """The box's units in shared memory, counted from `address` rounded down to 1024."""
+    phase = address % REPEAT_BYTES
+    units = tmap.units.get(phase)
+    if units is None:
+        units = tmap.units[phase] = box_units(tmap.pattern, phase, tmap.rows, tmap.row_bytes, tmap.pitch)
+    return units
 
 
 def _window(tmap: TensorMap, smem: Bytes, address: int) -> npt.NDArray[np.generic]:
     """Shared memory from the 1024-byte line of `address` on, as units."""
-    view: npt.NDArray[np.generic] = smem[address // REPEAT_BYTES * REPEAT_BYTES :].view(
-        _UNIT_DTYPE[tmap.swizzle.pattern.unit]
-    )
+    line = address // REPEAT_BYTES * REPEAT_BYTES
+    view: npt.NDArray[np.generic] = smem[line:].view(_UNIT_DTYPE[tmap.pattern.unit])
     return view
 
 

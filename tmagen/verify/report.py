@@ -47,11 +47,7 @@ class CaseReport:
         """The case in one line, of fixed columns."""
         shape = f"{self.shape.m} x {self.shape.n} x {self.shape.k}"
         grid = "-" if self.launch is None else "x".join(map(str, self.launch.grid))
-        note = "" if self.error_ratio is None else f"  largest error {self.error_ratio:.2f} of its bound"
-        return (
-            f"{shape:<22} grid {grid:<9} {self.inputs:<8} {self.completion:<13} {self.seconds:7.2f} s  "
-            f"{self.verdict.value}{note}"
-        )
+        return f"{shape:<22} grid {grid:<9} {self.inputs:<8} {self.completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
 
     def lines(self) -> tuple[str, ...]:
         """The case, with what went wrong under it."""

@@ -20,7 +20,7 @@ _SMALL = (
 )
 
 # Tried in this order until the grid stops growing with the shape: each CTA then has several tiles.
-_MANY_TILES = (Shape(1000, 336, 72), Shape(1288, 1288, 72), Shape(1664, 3080, 72))
+_MANY_TILES = (Shape(1000, 336, 72), Shape(1288, 1288, 72), Shape(1600, 1544, 72), Shape(1664, 3080, 72))
 
 StaticShape = tuple[int | None, int | None, int | None]
 
