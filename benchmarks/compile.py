@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvcc on the emitted step-6 kernel, to a cubin.
 
-    python -m benchmarks.compile
+python -m benchmarks.compile
 """
 
 from __future__ import annotations

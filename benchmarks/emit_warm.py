@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Emitting specs that were not emitted before, in a warm process.
 
-    python -m benchmarks.emit_warm
+python -m benchmarks.emit_warm
 """
 
 from __future__ import annotations

@@ -39,6 +39,11 @@ def test_tensor_maps_in_numbers() -> None:
         ("problem.m_tiles", 2),
         ("problem.n_tiles", 2),
         ("problem.k_tiles", 2),
+        ("edge.d", "d"),
+        ("edge.ldd", 136),
+        ("edge.m", 129),
+        ("edge.first_column", 136),
+        ("edge.columns", 0),
     )
 
 
@@ -51,6 +56,21 @@ def test_one_cta_per_tile_is_a_grid_of_tiles() -> None:
 def test_leading_dims_are_rounded_up_to_16_bytes() -> None:
     assert default_leading_dims(STEP6, Shape(1, 9, 7)) == LeadingDims(a=8, b=8, d=16)
     assert default_leading_dims(STEP6, Shape(1, 8, 0)) == LeadingDims(a=8, b=8, d=8)
+
+
+@pytest.mark.parametrize(("n", "map_columns", "first", "edge"), [(136, 136, 136, 0), (9, 8, 8, 1), (7, 7, 0, 7)])
+def test_columns_that_tma_may_not_store(n: int, map_columns: int, first: int, edge: int) -> None:
+    launch = bind(STEP6, Shape(64, n, 64))
+    assert launch is not None
+    assert launch.tensor_maps[2].dims == (map_columns, 64)
+    values = dict(launch.parameters)
+    assert (values["edge.first_column"], values["edge.columns"]) == (first, edge)
+
+
+def test_a_baked_in_shape_whose_rows_end_with_a_chunk_has_no_edge() -> None:
+    launch = bind(plan(Gemm(problem=Problem(shape=Shape(64, 264, 64)))), Shape(64, 264, 64))
+    assert launch is not None
+    assert not [name for name, _ in launch.parameters if name.startswith("edge")]
 
 
 def test_no_map_of_a_and_b_where_k_is_zero() -> None:

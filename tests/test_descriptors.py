@@ -29,7 +29,9 @@ def test_instr_descriptor_bf16(n: int) -> None:
     assert instr_descriptor(DType.BF16, DType.BF16, DType.F32, 128, n).value == expected
 
 
-@pytest.mark.parametrize("descriptor", [smem_descriptor(128), instr_descriptor(DType.BF16, DType.BF16, DType.F32, 128, 256)])
+@pytest.mark.parametrize(
+    "descriptor", [smem_descriptor(128), instr_descriptor(DType.BF16, DType.BF16, DType.F32, 128, 256)]
+)
 def test_fields_do_not_overlap(descriptor: Descriptor) -> None:
     taken = 0
     for field in descriptor.fields:

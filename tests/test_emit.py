@@ -89,7 +89,9 @@ def test_a_baked_in_shape() -> None:
     assert "this kernel is for m = 129, n = 136, k = 72 only" in text
 
 
-@pytest.mark.parametrize(("d", "conversion"), [(DType.F16, "cvt.rn.f16x2"), (DType.BF16, "cvt.rn.bf16x2"), (DType.F32, None)])
+@pytest.mark.parametrize(
+    ("d", "conversion"), [(DType.F16, "cvt.rn.f16x2"), (DType.BF16, "cvt.rn.bf16x2"), (DType.F32, None)]
+)
 def test_conversion_of_the_output(d: DType, conversion: str | None) -> None:
     text = kernel_text(problem=Problem(d=d))
     assert re.findall(r"cvt\.rn\.\w+", text) == ([] if conversion is None else [conversion])

@@ -29,7 +29,7 @@ def test_step4_is_the_kernel_of_the_course() -> None:
     assert p.tmem.columns == 128
     assert [m.box for m in p.tensor_maps] == [(64, 128), (64, 128), (64, 128)]
     assert [m.swizzle_bytes for m in p.tensor_maps] == [128, 128, 128]
-    assert p.tensor_maps[2].dims == ("n", "m")
+    assert p.tensor_maps[2].dims == ("n_whole", "m")
 
 
 def test_step5_has_a_barrier_per_stage() -> None:

@@ -206,7 +206,7 @@ def test_illegal_spec_has_no_command() -> None:
         ({"ctas": "\u0663"}, "--ctas '\u0663' cannot be read: it takes an integer"),
         ({"ctas": "9" * 5000}, f"--ctas '{'9' * 59}... cannot be read: it takes an integer"),
         ({"policy": "fast"}, "--policy 'fast' cannot be read: it is serial or prefetch"),
-        ({"target": "sm_90"}, "--target 'sm_90' cannot be read: it is sm_100a"),
+        ({"target": "sm_90"}, "--target 'sm_90' cannot be read: it is sm_90a or sm_100a"),
         ({"pipe_depth": "-1"}, "pipeline.depth = -1 leaves no stage to load into\n  try: --pipe-depth 2"),
     ],
 )

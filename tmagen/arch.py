@@ -40,6 +40,9 @@ class Arch:
     block_m: tuple[int, ...]
     block_n: tuple[int, ...]
     block_k: tuple[int, ...]  # whole 64-byte or 128-byte swizzle atoms of 16-bit elements
+    mma_m: int  # rows of one MMA instruction
+    mma_kind: str  # which instruction: it chooses the partials that issue it, and its descriptors
+    accumulator_elems: int  # of a warpgroup's tile, where the accumulator is in registers: block_m x block_n at most
     mma_k_bytes: int  # bytes of one operand row that one MMA instruction reads
     operands: tuple[DType, ...]  # A and B
     accumulators: tuple[DType, ...]
@@ -49,6 +52,35 @@ class Arch:
 
 ARCHES: Mapping[Target, Arch] = MappingProxyType(
     {
+        Target.SM_90A: Arch(
+            target=Target.SM_90A,
+            compute_capability=(9, 0),
+            nvcc_arch="compute_90a",
+            nvcc_code="sm_90a",
+            sm_count=132,
+            smem_per_block_bytes=232_448,
+            smem_per_sm_bytes=233_472,
+            smem_reserved_bytes=1_024,
+            registers_per_thread=255,
+            registers_per_sm=65_536,
+            threads_per_block=1_024,
+            grid_x=2**31 - 1,
+            grid_y=65_535,
+            tmem_columns=0,
+            tmem_lanes=0,
+            tmem_columns_min=0,
+            block_m=(64, 128),
+            block_n=tuple(range(8, 257, 8)),
+            block_k=(32, 64, 128),
+            mma_m=64,
+            mma_kind="wgmma",
+            accumulator_elems=128 * 128,
+            mma_k_bytes=32,
+            operands=(DType.F16, DType.BF16),
+            accumulators=(DType.F32,),
+            outputs=(DType.F16, DType.BF16, DType.F32),
+            clusters=((1, 1),),
+        ),
         Target.SM_100A: Arch(
             target=Target.SM_100A,
             compute_capability=(10, 0),
@@ -69,6 +101,9 @@ ARCHES: Mapping[Target, Arch] = MappingProxyType(
             block_m=(128,),
             block_n=tuple(range(16, 257, 16)),
             block_k=(32, 64, 128),
+            mma_m=128,
+            mma_kind="tcgen05",
+            accumulator_elems=128 * 256,
             mma_k_bytes=32,
             operands=(DType.F16, DType.BF16),
             accumulators=(DType.F32,),

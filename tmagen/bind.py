@@ -64,7 +64,7 @@ class BoundLaunch:
     cluster: tuple[int, int, int]
     smem_bytes: int
     tensor_maps: tuple[BoundMap, ...]  # those that are encoded: with k = 0 that of D alone
-    parameters: tuple[tuple[str, str | int], ...]  # (name, tensor map's name or value), in order
+    parameters: tuple[tuple[str, str | int], ...]  # (name, tensor map's or pointer's name or value), in order
     schedule: TileSchedule
 
 
@@ -100,7 +100,16 @@ def bind(plan: Plan, shape: Shape, leading_dims: LeadingDims | None = None) -> B
     schedule = tile_schedule(plan, shape)
     persistent = plan.schedule.persistent
     grid = (schedule.ctas, 1, 1) if persistent else (schedule.m_tiles, schedule.n_tiles, 1)
-    values = {"m_tiles": schedule.m_tiles, "n_tiles": schedule.n_tiles, "k_tiles": schedule.k_tiles}
+    edge = shape.n % plan.epilogue.chunk_cols
+    values = {
+        "m_tiles": schedule.m_tiles,
+        "n_tiles": schedule.n_tiles,
+        "k_tiles": schedule.k_tiles,
+        "m": shape.m,
+        "ldd": lds.d,
+        "n_first": shape.n - edge,
+        "n_edge": edge,
+    }
     return BoundLaunch(
         shape=shape,
         leading_dims=lds,
@@ -140,7 +149,8 @@ def tile_of(plan: Plan, schedule: TileSchedule, tile_id: int) -> tuple[int, int]
 
 
 def _tensor_maps(plan: Plan, shape: Shape, lds: LeadingDims) -> tuple[BoundMap, ...]:
-    extents = {"m": shape.m, "n": shape.n, "k": shape.k}
+    whole = shape.n - shape.n % plan.epilogue.chunk_cols
+    extents = {"m": shape.m, "n": shape.n, "k": shape.k, "n_whole": whole or shape.n}
     leading = {"A": lds.a, "B": lds.b, "D": lds.d}
     return tuple(
         BoundMap(

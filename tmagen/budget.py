@@ -7,7 +7,7 @@ tile and a B tile), the staging buffer of the epilogue, and the barriers with th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tmagen.arch import Arch, arch_of
 from tmagen.ir import Gemm
@@ -19,9 +19,9 @@ SMEM_ALIGN_BYTES = 1_024
 OPERAND_ATOM_BYTES = 128
 """The widest swizzle atom: a longer row of A or B is several atoms, each a box and a tile of its own."""
 
-D_BOX_BYTES = (128, 64, 32)
-"""Rows of one TMA store box, widest first: each is a swizzle mode, and the innermost size of a swizzled box may not be
-wider than its mode (PTX ISA "Swizzling Modes")."""
+D_BOX_BYTES = (128, 64, 32, 16)
+"""Rows of one TMA store box, widest first: each is a swizzle mode but the last, which is one unit of 16 bytes and has
+nothing to swizzle. The innermost size of a swizzled box may not be wider than its mode (PTX ISA "Swizzling Modes")."""
 
 STAGING_ROW_BYTES = 256
 """The staging buffer holds at most this much of each row of the D tile: 32,768 bytes for 128 rows."""
@@ -69,16 +69,19 @@ def power_of_two_at_least(value: int) -> int:
 def tmem_columns_of(spec: Gemm, arch: Arch) -> int:
     """Columns that the accumulator needs: one 32-bit column for each column of the tile (PTX ISA "Tensor Memory
     Allocation": powers of two, at least 32)."""
+    if arch.tmem_columns == 0:
+        return 0  # the accumulator is in registers
     return max(arch.tmem_columns_min, power_of_two_at_least(spec.tile.n))
 
 
-def _barriers(depth: int) -> int:
-    """One mbarrier for each stage that TMA fills, and one for the MMA."""
-    return depth + 1
+def _barriers(depth: int, arch: Arch) -> int:
+    """One mbarrier for each stage that TMA fills, and one for an MMA that completes on an mbarrier."""
+    return depth + (arch.tmem_columns > 0)
 
 
-def _barrier_bytes(depth: int) -> int:
-    return round_up(_barriers(depth) * MBARRIER_BYTES + TMEM_ADDRESS_BYTES, SMEM_ALIGN_BYTES)
+def _barrier_bytes(depth: int, arch: Arch) -> int:
+    tmem_address_bytes = TMEM_ADDRESS_BYTES if arch.tmem_columns else 0
+    return round_up(_barriers(depth, arch) * MBARRIER_BYTES + tmem_address_bytes, SMEM_ALIGN_BYTES)
 
 
 def budget_of(spec: Gemm, arch: Arch | None = None) -> Budget:
@@ -96,7 +99,8 @@ def budget_of(spec: Gemm, arch: Arch | None = None) -> Budget:
         raise ValueError(f"a row of {row_bytes} bytes is no whole number of {atom_bytes}-byte swizzle atoms")
     stage_a_bytes = tile.m * row_bytes
     stage_b_bytes = tile.n * tile.k * problem.b.bytes
-    ring_bytes = depth * (stage_a_bytes + stage_b_bytes)
+    # The stages of one operand lie densely, at least 512 bytes each: whole repeats of the 64-byte swizzle that goes with it.
+    ring_bytes = sum(round_up(depth * stage, SMEM_ALIGN_BYTES) for stage in (stage_a_bytes, stage_b_bytes))
 
     d_row_bytes = tile.n * problem.d.bytes
     d_box_bytes = next((width for width in D_BOX_BYTES if d_row_bytes % width == 0), None)
@@ -106,7 +110,7 @@ def budget_of(spec: Gemm, arch: Arch | None = None) -> Budget:
     boxes_per_pass = min(d_boxes, STAGING_ROW_BYTES // d_box_bytes)
     staging_bytes = boxes_per_pass * d_box_bytes * tile.m
 
-    barrier_bytes = _barrier_bytes(depth)
+    barrier_bytes = _barrier_bytes(depth, arch)
     return Budget(
         atom_bytes=atom_bytes,
         atoms_per_row=row_bytes // atom_bytes,
@@ -119,11 +123,15 @@ def budget_of(spec: Gemm, arch: Arch | None = None) -> Budget:
         boxes_per_pass=boxes_per_pass,
         passes=-(-d_boxes // boxes_per_pass),
         staging_bytes=staging_bytes,
-        barriers=_barriers(depth),
+        barriers=_barriers(depth, arch),
         barrier_bytes=barrier_bytes,
         smem_bytes=ring_bytes + staging_bytes + barrier_bytes,
         tmem_columns=tmem_columns_of(spec, arch),
     )
+
+
+def _with_depth(spec: Gemm, depth: int) -> Gemm:
+    return replace(spec, pipeline=replace(spec.pipeline, depth=depth))
 
 
 def deepest_pipeline(spec: Gemm, arch: Arch | None = None) -> int:
@@ -132,7 +140,7 @@ def deepest_pipeline(spec: Gemm, arch: Arch | None = None) -> int:
     cost = budget_of(spec, arch)
     room = arch.smem_per_block_bytes - cost.staging_bytes
     depth = max(0, room // cost.tx_bytes)
-    while depth > 0 and depth * cost.tx_bytes + _barrier_bytes(depth) > room:
+    while depth > 0 and budget_of(_with_depth(spec, depth), arch).smem_bytes > arch.smem_per_block_bytes:
         depth -= 1
     return depth
 

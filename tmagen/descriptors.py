@@ -14,6 +14,9 @@ from tmagen.ir import DType
 SWIZZLE_CODES = {128: 2, 64: 4, 32: 6}
 """Row bytes of a swizzle to its code in bits 61 to 63 (PTX ISA "tcgen05 Shared memory descriptor")."""
 
+WGMMA_SWIZZLE_CODES = {128: 1, 64: 2, 32: 3}
+"""The same in bits 62 to 63 (PTX ISA "Matrix Descriptor Format" of wgmma)."""
+
 OPERAND_CODES = {DType.F16: 0, DType.BF16: 1}
 """Element type of A or B to its code under kind::f16 (PTX ISA "tcgen05 Instruction descriptor")."""
 
@@ -80,6 +83,33 @@ def smem_descriptor(swizzle_bytes: int) -> Descriptor:
                 61,
                 3,
                 SWIZZLE_CODES[swizzle_bytes],
+                f"{swizzle_bytes}-byte swizzle",
+            ),
+        ),
+        bits=64,
+    )
+
+
+def wgmma_smem_descriptor(swizzle_bytes: int) -> Descriptor:
+    """The same for wgmma: no version field, and the swizzle code one bit higher."""
+    stride_bytes = ROWS_PER_CORE_MATRIX * swizzle_bytes
+    return Descriptor(
+        fields=(
+            Field("leading dimension byte offset", "kDescriptorLeadingOffset", 16, 14, 1, "unused when swizzled"),
+            Field(
+                "stride dimension byte offset",
+                "kDescriptorStrideOffset",
+                32,
+                14,
+                stride_bytes >> 4,
+                f"{stride_bytes:,} bytes every 8 rows",
+            ),
+            Field(
+                "swizzle mode",
+                "kDescriptorSwizzle",
+                62,
+                2,
+                WGMMA_SWIZZLE_CODES[swizzle_bytes],
                 f"{swizzle_bytes}-byte swizzle",
             ),
         ),

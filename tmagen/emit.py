@@ -20,6 +20,10 @@ class Features:
     persistent: bool
     static_shape: bool
     many_atoms: bool
+    tmem: bool
+    register_accumulator: bool
+    instr_descriptor: bool
+    edge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,13 @@ class Partials:
     problem: str
     ptx: tuple[str, ...]
     scheduler: str
+    accumulator_config: str
+    mma: str
     main_loop: str
-    chunk_words: str
+    store_values: str
+    epilogue_box: str
     epilogue: str
+    setup: str
     kernel: str
 
 
@@ -46,26 +54,39 @@ def _features(plan: Plan) -> Features:
         persistent=plan.schedule.persistent,
         static_shape=plan.static_tiles is not None,
         many_atoms=plan.operand.atoms > 1,
+        tmem=plan.tmem.columns > 0,
+        register_accumulator=plan.tmem.columns == 0,
+        instr_descriptor=plan.mma.instr_descriptor is not None,
+        edge=plan.epilogue.ragged,
     )
 
 
 def _partials(plan: Plan) -> Partials:
     serial = plan.spec.pipeline.policy is Policy.SERIAL
     packed = plan.epilogue.d_type is not DType.F32
+    tmem = plan.tmem.columns > 0
+    kind = plan.arch.mma_kind
+    accumulator = "tmem" if tmem else "registers"
+    values = "chunk_words" if tmem else "store_pair"
     restages = plan.schedule.persistent or plan.epilogue.passes > 1  # the staging buffer is written more than once
     wrappers = (
         *("mbarrier", "tma"),
         *(("tma_wait_read",) if restages else ()),
-        *("fence", "warp", "tmem", "tcgen05"),
+        *("fence", "warp"),
+        *(("tmem", "tcgen05", "store_v4") if tmem else ("wgmma", "store_b32" if packed else "store_v2")),
         *(("convert",) if packed else ()),
     )
     return Partials(
         problem=f"cuda/sections/problem_{'runtime' if plan.static_tiles is None else 'static'}.cu.j2",
         ptx=tuple(f"cuda/ptx/{wrapper}.cu.j2" for wrapper in wrappers),
         scheduler=f"cuda/sections/{'scheduler' if plan.schedule.persistent else 'tile'}.cu.j2",
-        main_loop=f"cuda/roles/main_loop_{'serial' if serial else 'prefetch'}.cu.j2",
-        chunk_words=f"cuda/roles/chunk_words_{'packed' if packed else 'f32'}.cu.j2",
+        accumulator_config=f"cuda/sections/accumulator_config_{accumulator}.cu.j2",
+        mma=f"cuda/roles/mma_{kind}.cu.j2",
+        main_loop=f"cuda/roles/main_loop_{'serial' if serial else 'prefetch'}_{kind}.cu.j2",
+        store_values=f"cuda/roles/{values}_{'packed' if packed else 'f32'}.cu.j2",
+        epilogue_box=f"cuda/roles/epilogue_box_{accumulator}.cu.j2",
         epilogue=f"cuda/roles/epilogue_{'one_pass' if plan.epilogue.passes == 1 else 'passes'}.cu.j2",
+        setup=f"cuda/sections/setup_{accumulator}.cu.j2",
         kernel=f"cuda/sections/kernel_{'persistent' if plan.schedule.persistent else 'one_tile'}.cu.j2",
     )
 

@@ -17,7 +17,7 @@ MAP_TYPES = {
     DType.F32: "CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
 }
 PACKED_TYPES = {DType.F16: "f16x2", DType.BF16: "bf16x2"}
-SWIZZLED_ADDRESS_BITS = {128: "4-6 with bits 7-9", 64: "4-5 with bits 7-8", 32: "4 with bit 7"}
+SWIZZLED_ADDRESS_BITS = {128: "4-6 with bits 7-9", 64: "4-5 with bits 7-8", 32: "4 with bit 7", 16: "none"}
 REGISTERS_PER_LINE = 8
 
 Table = tuple[tuple[str, ...], ...]
@@ -43,6 +43,17 @@ class DescriptorText:
 
 
 @dataclass(frozen=True, slots=True)
+class WgmmaText:
+    """The operand list of wgmma.mma_async: accumulators first, then the operands' numbers."""
+
+    register_lines: tuple[str, ...]
+    output_lines: tuple[str, ...]
+    a: int
+    b: int
+    accumulate: int
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """Every phrase that the templates print and the plan does not hold."""
 
@@ -59,6 +70,9 @@ class Text:
     static_n: int
     static_k: int
     problem_parameter: str
+    edge_parameter: str
+    edge_argument: str
+    d_word: str
     forward_declarations: tuple[str, ...]
     a_type: str
     b_type: str
@@ -74,8 +88,15 @@ class Text:
     packed_type: str
     register_lines: tuple[str, ...]
     output_lines: tuple[str, ...]
+    wgmma: WgmmaText
+    warpgroups: str
+    accumulator_parameters: str
+    accumulator_arguments: str
+    tear_down: str
+    pipeline_owner: str
+    smem_descriptor_section: str
     smem_descriptor: DescriptorText
-    instr_descriptor: DescriptorText
+    instr_descriptor: DescriptorText | None
 
 
 def text_of(plan: Plan) -> Text:
@@ -83,6 +104,8 @@ def text_of(plan: Plan) -> Text:
     problem = plan.spec.problem
     shape = problem.shape
     epilogue = plan.epilogue
+    tmem = plan.tmem.columns > 0
+    map_a, _, map_d = plan.tensor_maps
     host_types = tuple(HOST_TYPES[dtype] for dtype in (problem.a, problem.b, problem.d))
     return Text(
         summary=f"D = A * B^T on {plan.spec.target.value}, {schedule_words(plan)}",
@@ -97,7 +120,11 @@ def text_of(plan: Plan) -> Text:
         static_m=-1 if shape is None else shape.m,
         static_n=-1 if shape is None else shape.n,
         static_k=-1 if shape is None else shape.k,
-        problem_parameter=", const Problem problem" if shape is None else "",
+        problem_parameter=(", const Problem problem" if shape is None else "")
+        + (", const Edge edge" if epilogue.ragged else ""),
+        edge_parameter=", const Edge& edge" if epilogue.ragged else "",
+        edge_argument=", edge" if epilogue.ragged else "",
+        d_word=f"uint{8 * problem.d.bytes}_t",
         forward_declarations=tuple(sorted({name for name in host_types if name.startswith("__")})),
         a_type=host_types[0],
         b_type=host_types[1],
@@ -106,16 +133,30 @@ def text_of(plan: Plan) -> Text:
         a_map_type=MAP_TYPES[problem.a],
         b_map_type=MAP_TYPES[problem.b],
         d_map_type=MAP_TYPES[problem.d],
-        operand_swizzle=f"CU_TENSOR_MAP_SWIZZLE_{plan.operand.atom_bytes}B",
-        d_swizzle=f"CU_TENSOR_MAP_SWIZZLE_{epilogue.box_bytes}B",
+        operand_swizzle=swizzle_name(map_a.swizzle_bytes),
+        d_swizzle=swizzle_name(map_d.swizzle_bytes),
         d_swizzle_bits=SWIZZLED_ADDRESS_BITS[epilogue.box_bytes],
         d_swizzle_row="row" if epilogue.swizzle_row_shift == 0 else f"(row >> {epilogue.swizzle_row_shift})",
         packed_type=PACKED_TYPES.get(epilogue.d_type, ""),
         register_lines=_register_lines(epilogue.box_cols),
-        output_lines=_output_lines(epilogue.box_cols),
+        output_lines=_output_lines(epilogue.box_cols, "=r"),
+        wgmma=_wgmma_text(plan.spec.tile.n // 2),
+        warpgroups="one warpgroup" if plan.launch.threads == 128 else f"{plan.launch.threads // 128} warpgroups",
+        accumulator_parameters="uint32_t tmem, bool has_product" if tmem else "const Accumulator& acc",
+        accumulator_arguments="tmem, has_product" if tmem else "acc",
+        tear_down="tear_down(warp, tmem)" if tmem else "tear_down(warp)",
+        pipeline_owner="kept by the elected thread, which is the same one for every tile"
+        if tmem
+        else "of every thread",
+        smem_descriptor_section="tcgen05 shared memory descriptor" if tmem else "Matrix Descriptor Format",
         smem_descriptor=_descriptor_text(plan.mma.smem_descriptor),
-        instr_descriptor=_descriptor_text(plan.mma.instr_descriptor),
+        instr_descriptor=_descriptor_text(plan.mma.instr_descriptor) if plan.mma.instr_descriptor else None,
     )
+
+
+def swizzle_name(swizzle_bytes: int) -> str:
+    """The driver's name of a swizzle; 0 bytes is none."""
+    return f"CU_TENSOR_MAP_SWIZZLE_{swizzle_bytes}B" if swizzle_bytes else "CU_TENSOR_MAP_SWIZZLE_NONE"
 
 
 def schedule_words(plan: Plan) -> str:
@@ -148,7 +189,13 @@ def _tile_table(plan: Plan) -> Table:
             f"{tile.m} x {tile.n}",
             f"{epilogue.boxes} box{'es' if epilogue.boxes > 1 else ''} of {tile.m} x {epilogue.box_cols}",
         ),
-        ("product", problem.acc.value, "-", f"{tile.m} x {tile.n}", f"{plan.tmem.columns} TMEM columns"),
+        (
+            "product",
+            problem.acc.value,
+            "-",
+            f"{tile.m} x {tile.n}",
+            f"{plan.tmem.columns} TMEM columns" if plan.tmem.columns else "registers",
+        ),
     )
 
 
@@ -202,7 +249,11 @@ def _register_lines(count: int) -> tuple[str, ...]:
     return (f"{{{lines[0]}", *lines[1:])
 
 
-def _output_lines(count: int) -> tuple[str, ...]:
-    outputs = [f'"=r"(values[{i}])' for i in range(count)]
+def _wgmma_text(count: int) -> WgmmaText:
+    return WgmmaText(_register_lines(count), _output_lines(count, "+f"), a=count, b=count + 1, accumulate=count + 2)
+
+
+def _output_lines(count: int, constraint: str) -> tuple[str, ...]:
+    outputs = [f'"{constraint}"(values[{i}])' for i in range(count)]
     per_line = REGISTERS_PER_LINE // 2
     return tuple(", ".join(outputs[i : i + per_line]) for i in range(0, count, per_line))

@@ -45,11 +45,11 @@ def sections_of(plan: Plan, shape: Shape | None = None, k_tiles: int | None = No
         Section(f"Shared memory: {plan.smem.bytes:,} bytes", text.smem_table, _resident(plan)),
         Section("Barriers", text.barrier_table),
         Section("Roles", text.role_table),
-        Section("Tensor memory", _tmem_table(plan)),
+        *([Section("Tensor memory", _tmem_table(plan))] if plan.tmem.columns else []),
         _tensor_maps(plan, shape, bound),
         _mma(plan),
         _descriptor("Shared-memory descriptor of A and B, start address 0", plan.mma.smem_descriptor),
-        _descriptor("Instruction descriptor", plan.mma.instr_descriptor),
+        *_instr_descriptor(plan),
         Section("Epilogue", _epilogue_table(plan)),
         _launch(plan, shape, bound),
     ]
@@ -58,6 +58,18 @@ def sections_of(plan: Plan, shape: Shape | None = None, k_tiles: int | None = No
     if k_tiles is not None:
         found.append(_k_loop(plan, k_loop(plan, k_tiles)))
     return tuple(found)
+
+
+def edge_variables(plan: Plan) -> dict[str, str]:
+    """What the plan says of the columns that end inside a 16-byte chunk: TMA stores whole chunks only."""
+    if not plan.epilogue.ragged:
+        return {}
+    chunk = plan.epilogue.chunk_cols
+    return {
+        "n_edge": f"n mod {chunk}, columns of D that leave by ordinary stores",
+        "n_first": f"n - n mod {chunk}, the first of them",
+        "n_whole": "n_first, or n where that is 0 (the map is then not used)",
+    }
 
 
 def _count(number: int, noun: str) -> str:
@@ -81,6 +93,11 @@ def _list(values: tuple[object, ...]) -> str:
     return "[" + ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values) + "]"
 
 
+def _instr_descriptor(plan: Plan) -> list[Section]:
+    descriptor = plan.mma.instr_descriptor
+    return [] if descriptor is None else [_descriptor("Instruction descriptor", descriptor)]
+
+
 def _tensor_maps(plan: Plan, shape: Shape | None, bound: BoundLaunch | None) -> Section:
     heads = ("map", "of", "element", "dims", "strides, bytes", "box", "box steps", "swizzle", "L2 promotion", "copies")
     encoded = {} if bound is None else {tensor_map.name: tensor_map for tensor_map in bound.tensor_maps}
@@ -93,7 +110,7 @@ def _tensor_maps(plan: Plan, shape: Shape | None, bound: BoundLaunch | None) -> 
             _list(encoded[tensor_map.name].strides if tensor_map.name in encoded else tensor_map.strides),
             _list(tensor_map.box),
             _list(tensor_map.element_strides),
-            f"{tensor_map.swizzle_bytes} bytes",
+            f"{tensor_map.swizzle_bytes} bytes" if tensor_map.swizzle_bytes else "none",
             f"{tensor_map.l2_promotion_bytes} bytes",
             tensor_map.copies,
         )
@@ -108,7 +125,7 @@ def _tensor_maps(plan: Plan, shape: Shape | None, bound: BoundLaunch | None) -> 
     elif shape is not None:
         notes = ["m or n is 0: nothing is encoded."]
     else:
-        notes = [f"{names}: {meaning}." for names, meaning in VARIABLES.items()]
+        notes = [f"{names}: {meaning}." for names, meaning in (VARIABLES | edge_variables(plan)).items()]
         notes.append("Dims and strides are expressions, since no shape is known; --shape M,N,K makes them numbers.")
     return Section("Tensor maps, innermost dimension first, no interleave, zero fill", (heads, *rows), tuple(notes))
 

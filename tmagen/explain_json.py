@@ -10,14 +10,20 @@ from typing import Any
 from tmagen.bind import BoundLaunch, bind
 from tmagen.budget import round_up
 from tmagen.descriptors import Descriptor
-from tmagen.emit_text import MAP_TYPES
-from tmagen.explain import VARIABLES, waves_of
+from tmagen.emit_text import MAP_TYPES, swizzle_name
+from tmagen.explain import VARIABLES, edge_variables, waves_of
 from tmagen.ir import DType, Shape
 from tmagen.pipeline_table import k_loop
 from tmagen.plan import Plan
 from tmagen.spec import to_command
 
-PARAMETER_LAYOUT = {"CUtensorMap": (128, 64), "uint32_t": (4, 4)}
+PARAMETER_LAYOUT = {
+    "CUtensorMap": (128, 64),
+    "uint16_t*": (8, 8),
+    "uint32_t*": (8, 8),
+    "int64_t": (8, 8),
+    "uint32_t": (4, 4),
+}
 """Size and alignment of a parameter's type in the parameter buffer, bytes."""
 
 FORMAT = 1
@@ -65,7 +71,7 @@ def document_of(plan: Plan, shape: Shape | None = None, k_tiles: int | None = No
         "mma": {
             **plain(plan.mma),
             "smem_descriptor": _descriptor(plan.mma.smem_descriptor),
-            "instr_descriptor": _descriptor(plan.mma.instr_descriptor),
+            "instr_descriptor": None if plan.mma.instr_descriptor is None else _descriptor(plan.mma.instr_descriptor),
         },
         "epilogue": plain(plan.epilogue),
         "tensor_maps": _tensor_maps(plan, shape, bound),
@@ -81,6 +87,7 @@ def _variables(plan: Plan) -> dict[str, str]:
     tile = plan.spec.tile
     return {
         **VARIABLES,
+        **edge_variables(plan),
         "m_tiles": f"ceil(m / {tile.m})",
         "n_tiles": f"ceil(n / {tile.n})",
         "k_tiles": f"ceil(k / {tile.k})",
@@ -113,7 +120,7 @@ def _tensor_maps(plan: Plan, shape: Shape | None, bound: BoundLaunch | None) -> 
             "box": list(tensor_map.box),
             "element_strides": list(tensor_map.element_strides),
             "interleave": "CU_TENSOR_MAP_INTERLEAVE_NONE",
-            "swizzle": f"CU_TENSOR_MAP_SWIZZLE_{tensor_map.swizzle_bytes}B",
+            "swizzle": swizzle_name(tensor_map.swizzle_bytes),
             "l2_promotion": f"CU_TENSOR_MAP_L2_PROMOTION_L2_{tensor_map.l2_promotion_bytes}B",
             "oob_fill": "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE",
         }

@@ -43,6 +43,7 @@ class Policy(_Choice):
 class Target(_Choice):
     """The GPU architecture that a kernel is for; the `a` means that it runs on no other."""
 
+    SM_90A = "sm_90a"
     SM_100A = "sm_100a"
 
 
@@ -92,8 +93,8 @@ class Problem:
 class Tile:
     """The output tile of one CTA, and the depth of one stage."""
 
-    m: int = 128  # rows of D, elements: 128
-    n: int = 128  # columns of D, elements: 16 .. 256 in steps of 16
+    m: int = 128  # rows of D, elements: 128; on sm_90a 64 too
+    n: int = 128  # columns of D, elements: 16 .. 256 in steps of 16; on sm_90a 8 .. 256 in steps of 8
     k: int = 64  # K elements of one stage: 32, 64 or 128
 
 

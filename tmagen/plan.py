@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tmagen.arch import Arch, arch_of
-from tmagen.budget import MBARRIER_BYTES, SMEM_ALIGN_BYTES, TMEM_ADDRESS_BYTES, Budget, budget_of
-from tmagen.descriptors import instr_descriptor, smem_descriptor
+from tmagen.budget import MBARRIER_BYTES, SMEM_ALIGN_BYTES, Budget, budget_of
 from tmagen.ir import Gemm, Policy, Shape
 from tmagen.legality import require_legal
+from tmagen.plan_mma import MmaParts, mma_parts
 from tmagen.plan_types import (
     Barrier,
     EpiloguePlan,
@@ -25,9 +25,9 @@ from tmagen.plan_types import (
     TmemPlan,
 )
 
-WARPGROUP_THREADS = 128
 EPILOGUE_BARRIER_ID = 1  # named barrier 0 is __syncthreads()
 L2_PROMOTION_BYTES = 128
+TMA_CHUNK_BYTES = 16  # a TMA store writes whole chunks of a row, also of one that ends inside a chunk (seen on sm_90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +56,26 @@ def plan(spec: Gemm) -> Plan:
     arch = arch_of(spec.target)
     cost = budget_of(spec, arch)
     name = spec.name or derived_name(spec)
-    smem = _smem(spec, cost)
+    parts = mma_parts(spec, arch, cost)
+    smem = _smem(spec, cost, parts)
     schedule = _schedule(spec, arch)
+    epilogue = _epilogue(spec, cost, parts)
     return Plan(
         name=name,
         spec=spec,
         arch=arch,
         operand=_operand(spec, cost),
         smem=smem,
-        barriers=_barriers(spec, cost, smem),
-        roles=_roles(),
-        tensor_maps=_tensor_maps(spec, cost),
-        mma=_mma(spec, arch, cost),
-        tmem=TmemPlan(columns=cost.tmem_columns, used_columns=spec.tile.n, lanes=arch.tmem_lanes),
-        epilogue=_epilogue(spec, cost),
+        barriers=_barriers(spec, cost, smem, parts),
+        roles=parts.roles,
+        tensor_maps=_tensor_maps(spec, cost, epilogue),
+        mma=parts.mma,
+        tmem=TmemPlan(
+            columns=cost.tmem_columns, used_columns=spec.tile.n if cost.tmem_columns else 0, lanes=arch.tmem_lanes
+        ),
+        epilogue=epilogue,
         schedule=schedule,
-        launch=_launch(spec, name, cost, schedule),
+        launch=_launch(spec, name, cost, schedule, parts, epilogue),
         static_tiles=None if spec.problem.shape is None else tile_counts(spec, spec.problem.shape),
     )
 
@@ -116,7 +120,7 @@ def _operand(spec: Gemm, cost: Budget) -> OperandPlan:
     )
 
 
-def _smem(spec: Gemm, cost: Budget) -> SmemPlan:
+def _smem(spec: Gemm, cost: Budget, parts: MmaParts) -> SmemPlan:
     depth = spec.pipeline.depth
     stages = "1 stage" if depth == 1 else f"{depth} stages"
     members = (
@@ -124,22 +128,20 @@ def _smem(spec: Gemm, cost: Budget) -> SmemPlan:
         ("b", depth * cost.stage_b_bytes, SMEM_ALIGN_BYTES, f"B, {stages} of {cost.stage_b_bytes:,} bytes"),
         ("d", cost.staging_bytes, SMEM_ALIGN_BYTES, "D on its way to the TMA store"),
         ("full", depth * MBARRIER_BYTES, MBARRIER_BYTES, "mbarriers: a stage is loaded"),
-        ("mma_done", MBARRIER_BYTES, MBARRIER_BYTES, "mbarrier: the MMAs of a K tile are complete"),
-        ("tmem_base", TMEM_ADDRESS_BYTES, TMEM_ADDRESS_BYTES, "where tcgen05.alloc writes the TMEM address"),
+        *parts.smem_members,
     )
     regions = []
     offset = 0
     for name, size, align, holds in members:
-        assert offset % align == 0
+        offset = -(-offset // align) * align
         regions.append(SmemRegion(name=name, offset=offset, bytes=size, align=align, holds=holds))
         offset += size
     assert -(-offset // SMEM_ALIGN_BYTES) * SMEM_ALIGN_BYTES == cost.smem_bytes
     return SmemPlan(bytes=cost.smem_bytes, regions=tuple(regions))
 
 
-def _barriers(spec: Gemm, cost: Budget, smem: SmemPlan) -> tuple[Barrier, ...]:
+def _barriers(spec: Gemm, cost: Budget, smem: SmemPlan, parts: MmaParts) -> tuple[Barrier, ...]:
     offsets = {region.name: region.offset for region in smem.regions}
-    serial = spec.pipeline.policy is Policy.SERIAL
     full = Barrier(
         name="full",
         offset=offsets["full"],
@@ -147,35 +149,14 @@ def _barriers(spec: Gemm, cost: Budget, smem: SmemPlan) -> tuple[Barrier, ...]:
         arrivals=1,
         tx_bytes=cost.tx_bytes,
         arrives="the elected thread, with expect_tx",
-        waits="the same thread, before the MMA",
-        readable="A and B" if serial else "A and B of the stage",
+        waits=parts.full_waits,
+        readable="A and B" if spec.pipeline.policy is Policy.SERIAL else "A and B of the stage",
         reusable="-",
     )
-    mma_done = Barrier(
-        name="mma_done",
-        offset=offsets["mma_done"],
-        count=1,
-        arrivals=1,
-        tx_bytes=0,
-        arrives="tcgen05.commit",
-        waits="the same thread, after each K tile",
-        readable="the accumulator in TMEM",
-        reusable="A and B" if serial else "A and B of the stage",
-    )
-    return (full, mma_done)
+    return (full, *(replace(barrier, offset=offsets[barrier.name]) for barrier in parts.barriers))
 
 
-def _roles() -> tuple[Role, ...]:
-    return (
-        Role("load", "0", 1, "the elected thread starts the TMA loads"),
-        Role("MMA", "0", 1, "the same thread issues tcgen05.mma and waits for it"),
-        Role("epilogue", "0-3", WARPGROUP_THREADS, "TMEM -> registers -> shared memory, a row a thread"),
-        Role("store", "0", 1, "the elected thread starts the TMA stores"),
-        Role("TMEM", "0", 32, "the whole warp allocates and frees"),
-    )
-
-
-def _tensor_maps(spec: Gemm, cost: Budget) -> tuple[TensorMapPlan, ...]:
+def _tensor_maps(spec: Gemm, cost: Budget, epilogue: EpiloguePlan) -> tuple[TensorMapPlan, ...]:
     problem, tile = spec.problem, spec.tile
 
     def load_map(name: str, operand: str, rows: str, block_rows: int) -> TensorMapPlan:
@@ -200,35 +181,19 @@ def _tensor_maps(spec: Gemm, cost: Budget) -> tuple[TensorMapPlan, ...]:
             name="map_d",
             operand="D",
             dtype=problem.d,
-            dims=("n", "m"),
+            dims=("n_whole", "m") if epilogue.ragged else ("n", "m"),
             strides=(f"ldd * {problem.d.bytes}",),
             box=(cost.d_box_bytes // problem.d.bytes, tile.m),
             element_strides=(1, 1),
-            swizzle_bytes=cost.d_box_bytes,
+            swizzle_bytes=cost.d_box_bytes if cost.d_box_bytes > 16 else 0,
             l2_promotion_bytes=L2_PROMOTION_BYTES,
             copies=f"{cost.d_boxes} per tile",
         ),
     )
 
 
-def _mma(spec: Gemm, arch: Arch, cost: Budget) -> MmaPlan:
-    problem, tile = spec.problem, spec.tile
-    mma_k = arch.mma_k_bytes // problem.a.bytes
-    steps_per_atom = cost.atom_bytes // arch.mma_k_bytes
-    return MmaPlan(
-        instruction="tcgen05.mma.cta_group::1.kind::f16",
-        m=tile.m,
-        n=tile.n,
-        k=mma_k,
-        steps_per_atom=steps_per_atom,
-        steps_per_stage=steps_per_atom * cost.atoms_per_row,
-        k_step_units=arch.mma_k_bytes >> 4,
-        smem_descriptor=smem_descriptor(cost.atom_bytes),
-        instr_descriptor=instr_descriptor(problem.a, problem.b, problem.acc, tile.m, tile.n),
-    )
-
-
-def _epilogue(spec: Gemm, cost: Budget) -> EpiloguePlan:
+def _epilogue(spec: Gemm, cost: Budget, parts: MmaParts) -> EpiloguePlan:
+    chunk_cols = TMA_CHUNK_BYTES // spec.problem.d.bytes
     return EpiloguePlan(
         d_type=spec.problem.d,
         box_bytes=cost.d_box_bytes,
@@ -237,10 +202,12 @@ def _epilogue(spec: Gemm, cost: Budget) -> EpiloguePlan:
         boxes_per_pass=cost.boxes_per_pass,
         passes=cost.passes,
         staging_bytes=cost.staging_bytes,
-        # The XOR takes address bits 7 and up: rows of 128 bytes count there one by one, narrower ones in pairs or fours.
-        swizzle_row_shift={128: 0, 64: 1, 32: 2}[cost.d_box_bytes],
+        # The XOR takes address bits 7 and up: rows of 128 bytes count one by one, narrower ones in pairs or fours.
+        swizzle_row_shift={128: 0, 64: 1, 32: 2, 16: 0}[cost.d_box_bytes],
         barrier_id=EPILOGUE_BARRIER_ID,
-        barrier_threads=WARPGROUP_THREADS,
+        barrier_threads=parts.threads,
+        chunk_cols=chunk_cols,
+        ragged=spec.problem.shape is None or spec.problem.shape.n % chunk_cols != 0,
     )
 
 
@@ -251,15 +218,26 @@ def _schedule(spec: Gemm, arch: Arch) -> SchedulePlan:
     return SchedulePlan(persistent=True, ctas=ctas, l2_group=spec.schedule.l2_group)
 
 
-def _launch(spec: Gemm, name: str, cost: Budget, schedule: SchedulePlan) -> LaunchPlan:
+def _launch(
+    spec: Gemm, name: str, cost: Budget, schedule: SchedulePlan, parts: MmaParts, epilogue: EpiloguePlan
+) -> LaunchPlan:
     maps = tuple(Parameter(f"map_{x}", "CUtensorMap", f"map_{x}") for x in "abd")
     counts = tuple(Parameter(f"problem.{x}_tiles", "uint32_t", f"{x}_tiles") for x in "mnk")
-    grid = (f"min(m_tiles * n_tiles, {schedule.ctas})", "1", "1") if schedule.persistent else ("m_tiles", "n_tiles", "1")
+    edge = (
+        Parameter("edge.d", f"uint{8 * spec.problem.d.bytes}_t*", "d"),
+        Parameter("edge.ldd", "int64_t", "ldd"),
+        Parameter("edge.m", "uint32_t", "m"),
+        Parameter("edge.first_column", "uint32_t", "n_first"),
+        Parameter("edge.columns", "uint32_t", "n_edge"),
+    )
+    grid = (
+        (f"min(m_tiles * n_tiles, {schedule.ctas})", "1", "1") if schedule.persistent else ("m_tiles", "n_tiles", "1")
+    )
     return LaunchPlan(
         kernel=name,
         grid=grid,
-        block=(WARPGROUP_THREADS, 1, 1),
+        block=(parts.threads, 1, 1),
         cluster=(spec.cluster.m, spec.cluster.n, 1),
         smem_bytes=cost.smem_bytes,
-        parameters=maps + (counts if spec.problem.shape is None else ()),
+        parameters=maps + (counts if spec.problem.shape is None else ()) + (edge if epilogue.ragged else ()),
     )

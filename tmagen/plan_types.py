@@ -101,8 +101,9 @@ class MmaPlan:
     steps_per_atom: int  # instructions along K in one swizzle atom
     steps_per_stage: int
     k_step_units: int  # added to the start-address field from step to step, units of 16 bytes
+    barrier_id: int  # named barrier of the main loop; 0 where it needs none
     smem_descriptor: Descriptor
-    instr_descriptor: Descriptor
+    instr_descriptor: Descriptor | None  # None where the instruction itself says shapes and types
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ class EpiloguePlan:
     swizzle_row_shift: int  # a row's XOR pattern is (row >> this) & (chunks in a row - 1)
     barrier_id: int  # named barrier
     barrier_threads: int
+    chunk_cols: int  # elements of the 16 bytes that a TMA store writes whole
+    ragged: bool  # rows of D may end inside such a chunk: its columns leave by ordinary stores
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 
@@ -62,7 +63,9 @@ namespace gemm_sm100a_f16_128x128x64_depth2_persistent_4096x4096x4096 {
 #ifdef __CUDACC_RTC__
 // NVRTC compiles the device part alone, and these types are all that it takes from a header.
 using uint8_t = unsigned char;
+using uint16_t = unsigned short;
 using int32_t = int;
+using int64_t = long long;
 using uint32_t = unsigned int;
 using uint64_t = unsigned long long;
 struct alignas(64) CUtensorMap {
@@ -79,7 +82,7 @@ constexpr uint32_t kWarpSize = 32;
 constexpr uint32_t kBlockM = 128;
 constexpr uint32_t kBlockN = 128;
 constexpr uint32_t kBlockK = 64;
-constexpr uint32_t kMmaK = 16;  // elements of K that one tcgen05.mma takes
+constexpr uint32_t kMmaK = 16;  // elements of K that one MMA takes
 
 // A stage holds rows of 128 bytes, the width of the TMA swizzle.
 constexpr uint32_t kPipeDepth = 2;
@@ -99,6 +102,7 @@ static_assert(kTxBytes == kAtoms * (kAtomABytes + kAtomBBytes),
 constexpr uint32_t kTmemColumns = 128;
 static_assert(kBlockN <= kTmemColumns && (kTmemColumns & (kTmemColumns - 1)) == 0,
               "tcgen05.alloc takes a power of two that holds the tile");
+constexpr uint32_t kBoxUnroll = 1;  // boxes differ in nothing but addresses
 
 // D leaves through shared memory in boxes of 128 bytes a row, one TMA store each.
 constexpr uint32_t kBoxCols = 64;
@@ -112,9 +116,10 @@ constexpr uint32_t kChunkBytes = 16;  // what st.shared.v4 writes and the swizzl
 constexpr uint32_t kChunkCols = kChunkBytes / kDElementBytes;
 static_assert(kBoxes * kBoxCols == kBlockN, "the boxes must cover a row of the tile");
 static_assert(kBoxCols * kDElementBytes == kBoxRowBytes, "a box is as wide as its swizzle");
-static_assert(kStagingBytes <= 32768, "the staging buffer must leave room for the ring");
+static_assert(kStagingBytes <= kBlockM * 256, "the staging buffer must leave room for the ring");
 
-constexpr uint32_t kEpilogueBarrier = 1;  // named barrier; 0 is __syncthreads
+// Named barriers; 0 is __syncthreads.
+constexpr uint32_t kEpilogueBarrier = 1;
 
 // The problem in tiles: m = 4096, n = 4096, k = 4096, baked in.
 struct Problem {
@@ -241,13 +246,6 @@ __device__ __forceinline__ void barrier_sync(uint32_t id, uint32_t threads) {
                : "memory");
 }
 
-__device__ __forceinline__ void st_shared_v4(uint32_t address, const uint32_t (&words)[4]) {
-  asm volatile("st.shared.v4.b32 [%0], { %1, %2, %3, %4 };"
-               :
-               : "r"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-               : "memory");
-}
-
 // TMEM: the tensor core's own memory, 128 lanes of 512 columns. A whole warp allocates and frees.
 __device__ __forceinline__ void tcgen05_alloc(uint32_t* address_out, uint32_t columns) {
   asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;"
@@ -338,12 +336,19 @@ __device__ __forceinline__ void tcgen05_fence_after_thread_sync() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
+__device__ __forceinline__ void st_shared_v4(uint32_t address, const uint32_t (&words)[4]) {
+  asm volatile("st.shared.v4.b32 [%0], { %1, %2, %3, %4 };"
+               :
+               : "r"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
 // Rounds two f32 values to nearest even and packs them, the first one in the low half.
-__device__ __forceinline__ uint32_t cvt_rn_f16x2(uint32_t low, uint32_t high) {
+__device__ __forceinline__ uint32_t cvt_rn_f16x2(float low, float high) {
   uint32_t packed;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;"
       : "=r"(packed)
-      : "f"(__uint_as_float(high)), "f"(__uint_as_float(low)));
+      : "f"(high), "f"(low));
   return packed;
 }
 
@@ -363,12 +368,19 @@ struct SharedStorage {
 };
 constexpr uint32_t kSmemBytes = 99328;
 static_assert(sizeof(SharedStorage) == kSmemBytes, "the launch must ask for what the struct takes");
-static_assert(offsetof(SharedStorage, a) == 0, "as the header's map says");
-static_assert(offsetof(SharedStorage, b) == 32768, "as the header's map says");
-static_assert(offsetof(SharedStorage, d) == 65536, "as the header's map says");
-static_assert(offsetof(SharedStorage, full) == 98304, "as the header's map says");
-static_assert(offsetof(SharedStorage, mma_done) == 98320, "as the header's map says");
-static_assert(offsetof(SharedStorage, tmem_base) == 98328, "as the header's map says");
+#ifndef __CUDACC_RTC__  // NVRTC has no offsetof
+static_assert(offsetof(SharedStorage, a) == 0, "as the header says");
+static_assert(offsetof(SharedStorage, b) == 32768, "as the header says");
+static_assert(offsetof(SharedStorage, d) == 65536, "as the header says");
+static_assert(offsetof(SharedStorage, full) == 98304, "as the header says");
+static_assert(offsetof(SharedStorage, mma_done) == 98320, "as the header says");
+static_assert(offsetof(SharedStorage, tmem_base) == 98328, "as the header says");
+#endif
+
+// Uniform across the warp, and the shuffle lets the compiler know it.
+__device__ __forceinline__ uint32_t warp_index() {
+  return __shfl_sync(0xffffffff, threadIdx.x / kWarpSize, 0);
+}
 
 // ---- Descriptors of the MMA --------------------------------------------------------------------
 
@@ -520,13 +532,21 @@ __device__ __forceinline__ void main_loop(SharedStorage& smem, const Tile& tile,
 
 // ---- Epilogue: all four warps, each thread one row of the tile ---------------------------------
 
+// The store un-swizzles what it reads: it XORs address bits 4-6 with bits 7-9, so chunk c of a
+// row is staged as chunk c ^ swizzle_of(row).
+__device__ __forceinline__ uint32_t swizzle_of(uint32_t row) {
+  return row & (kBoxRowBytes / kChunkBytes - 1);
+}
+
 // Chunk `chunk` of a row of D: kChunkCols values, rounded to f16.
 __device__ __forceinline__ void chunk_words(const uint32_t (&values)[kBoxCols], uint32_t chunk,
                                             uint32_t (&words)[4]) {
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t column = chunk * kChunkCols + i * 2;
-    words[i] = ptx::cvt_rn_f16x2(values[column], values[column + 1]);
+    const float low = __uint_as_float(values[column]);
+    const float high = __uint_as_float(values[column + 1]);
+    words[i] = ptx::cvt_rn_f16x2(low, high);
   }
 }
 
@@ -542,14 +562,12 @@ __device__ __forceinline__ void stage_box(SharedStorage& smem, uint32_t slot, ui
     ptx::tcgen05_wait_ld();  // the next MMA may overwrite the columns only after this
   }
 
-  // The store un-swizzles what it reads: it XORs address bits 4-6 with bits 7-9.
   const uint32_t row_address = ptx::smem_address(smem.d[slot]) + row * kBoxRowBytes;
-  const uint32_t swizzle = row & (kBoxRowBytes / kChunkBytes - 1);
 #pragma unroll
   for (uint32_t chunk = 0; chunk < kBoxRowBytes / kChunkBytes; ++chunk) {
     uint32_t words[4];
     chunk_words(values, chunk, words);
-    ptx::st_shared_v4(row_address + (chunk ^ swizzle) * kChunkBytes, words);
+    ptx::st_shared_v4(row_address + (chunk ^ swizzle_of(row)) * kChunkBytes, words);
   }
 }
 
@@ -565,7 +583,7 @@ __device__ __forceinline__ void epilogue(SharedStorage& smem, uint32_t warp, con
   ptx::barrier_sync(kEpilogueBarrier, kThreads);
   ptx::tcgen05_fence_after_thread_sync();
 
-#pragma unroll 1
+#pragma unroll kBoxUnroll
   for (uint32_t box = 0; box < kBoxes; ++box) {
     stage_box(smem, box, box, tmem, has_product);
   }
@@ -577,8 +595,8 @@ __device__ __forceinline__ void epilogue(SharedStorage& smem, uint32_t warp, con
 
   if (warp == 0 && ptx::elect_sync()) {
     for (uint32_t box = 0; box < kBoxes; ++box) {
-      ptx::cp_async_bulk_tensor_store(&map_d, tile.n * kBlockN + box * kBoxCols, tile.m * kBlockM,
-                                      smem.d[box]);
+      const uint32_t column = tile.n * kBlockN + box * kBoxCols;
+      ptx::cp_async_bulk_tensor_store(&map_d, column, tile.m * kBlockM, smem.d[box]);
     }
     ptx::cp_async_bulk_commit_group();
   }
@@ -586,11 +604,6 @@ __device__ __forceinline__ void epilogue(SharedStorage& smem, uint32_t warp, con
 }
 
 // ---- Setup and teardown ------------------------------------------------------------------------
-
-// Uniform across the warp, and the shuffle lets the compiler know it.
-__device__ __forceinline__ uint32_t warp_index() {
-  return __shfl_sync(0xffffffff, threadIdx.x / kWarpSize, 0);
-}
 
 // Returns the TMEM address of the accumulator. Done once, however many tiles follow.
 __device__ __forceinline__ uint32_t set_up(SharedStorage& smem, uint32_t warp, bool has_product,
@@ -635,8 +648,8 @@ __device__ __forceinline__ void tear_down(uint32_t warp, uint32_t tmem) {
 // ---- Kernel ------------------------------------------------------------------------------------
 
 // Internal linkage, so that any number of translation units may include this file; a C symbol where
-// the kernel is looked up by name. At least one CTA per SM: left to itself, ptxas may spill registers
-// to fit more.
+// the kernel is looked up by name. At least one CTA per SM: left to itself, ptxas may spill
+// registers to fit more.
 #if defined(TMAGEN_EXTERN_C) || defined(__CUDACC_RTC__)
 extern "C"
 #else

@@ -7,11 +7,6 @@ shared memory are those of TVM's host function. Inputs are integers, so the resu
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from functools import cache
@@ -20,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import tirx_text
 from tmagen import emu
 from tmagen.emu import Launch, TensorMap
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.tensormap import DataType, Interleave, L2Promotion, OobFill, SwizzleMode
-from tmagen.toolchain import ToolchainError, compile_ptx, find_nvcc
+from tmagen.toolchain import compile_ptx, find_nvcc
 
-CHAPTER = Path(__file__).resolve().parents[3] / "shared" / "seed" / "gemm-tma-pipeline-chapter.zh.txt"
 SHAPES = [(256, 256, 256), (512, 384, 256)]
 CASES = [(step, *shape) for step in (4, 5, 6) for shape in SHAPES]
 COMPLETIONS = ["eager", "lazy", "newest-first", "random"]
@@ -34,35 +29,14 @@ GUARD = 4096
 TYPES = {"float16": DataType.FLOAT16}
 
 
-def missing() -> str | None:
-    """What this machine lacks to run these tests."""
-    if not CHAPTER.is_file():
-        return f"the chapter is not beside the checkout: no {CHAPTER.name} in {CHAPTER.parent}"
-    if importlib.util.find_spec("tvm") is None:
-        return "TVM is not installed (the `tirx` extra)"
-    try:
-        find_nvcc()
-    except ToolchainError as error:
-        return str(error)
-    return None
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _available():
-    if (reason := missing()) is None:
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"nothing is skipped in CI: {reason}")
-    pytest.skip(reason)
+    tirx_text.require()
 
 
-@cache
 def lowered():
     """What TVM makes of every case, by case."""
-    command = [sys.executable, Path(__file__).with_name("tirx_lower.py"), CHAPTER]
-    done = subprocess.run([*command, *(",".join(map(str, case)) for case in CASES)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+    return tirx_text.lowered(tuple(CASES))
 
 
 @cache
@@ -71,7 +45,7 @@ def module(case):
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.cu"
         source.write_text(lowered()[case]["text"])
-        return emu.parse(compile_ptx(find_nvcc(), source, flags=("-O3", "--use_fast_math")))
+        return emu.parse(compile_ptx(find_nvcc(), source, flags=tirx_text.FLAGS))
 
 
 class Problem:

@@ -44,19 +44,26 @@ def swizzled(mode, address):
     return address
 
 
-def elements(tmap, base, coords):
-    """(shared address, byte offset in the tensor or None) of every element of the box at `coords`."""
+def elements(tmap, base, coords, *, whole_chunks=False):
+    """(shared address, byte offset in the tensor or None) of every element of the box at `coords`.
+
+    With `whole_chunks` dimension 0 ends at the next multiple of 16 bytes, for a box that starts before its true end.
+    """
     size = tmap.data_type.bits // 8
     steps = (1, *tmap.element_strides[1:])
     counts = [(box + step - 1) // step for box, step in zip(tmap.box, steps, strict=True)]
     pitch = XOR[tmap.swizzle][0] or counts[0] * size
+    dims = list(tmap.dims)
+    if whole_chunks and coords[0] < dims[0]:
+        while dims[0] * size % 16:
+            dims[0] += 1
     for e in product(*(range(n) for n in reversed(counts))):
         e = e[::-1]
         row = 0
         for i in range(tmap.rank - 1, 0, -1):
             row = row * counts[i] + e[i]
         where = [c + i * s for c, i, s in zip(coords, e, steps, strict=True)]
-        inside = all(0 <= w < d for w, d in zip(where, tmap.dims, strict=True))
+        inside = all(0 <= w < d for w, d in zip(where, dims, strict=True))
         offset = where[0] * size + sum(w * s for w, s in zip(where[1:], tmap.strides, strict=True))
         yield swizzled(tmap.swizzle, base + row * pitch + e[0] * size), offset if inside else None
 
@@ -106,7 +113,7 @@ def check_store(memory, data, tmap, smem, base, coords):
     size = tmap.data_type.bits // 8
     smem[:] = np.random.default_rng(9).integers(0, 256, smem.size, np.uint8)
     want = data.copy()
-    for where, offset in elements(tmap, base, coords):
+    for where, offset in elements(tmap, base, coords, whole_chunks=True):
         if offset is not None:
             want[PAD + offset : PAD + offset + size] = smem[where : where + size]
     before = smem.copy()
@@ -152,6 +159,47 @@ def test_every_rank(dims, box, swizzle):
         check_load(*case, 4096, coords)
         if min(coords) >= 0:
             check_store(*case, 4096, coords)
+
+
+def test_a_store_writes_whole_chunks_of_a_row():
+    """Ten halves end 4 bytes into their second chunk, whose other 12 bytes are written too; the third is not."""
+    memory, data, tmap, smem = make(DataType.FLOAT16, (10, 2), (32, 4), extra=32)
+    data[:] = 0xEE
+    smem[1024 : 1024 + 4 * 64] = np.tile(np.arange(64, dtype=np.uint8), 4)
+    row = [*range(32), *[0xEE] * 32]
+    tma.store(tmap, memory, smem, 1024, (0, 0))
+    assert tmap.strides == (64,)
+    assert data[PAD : PAD + 128].tolist() == row * 2
+    assert set(data[:PAD]) == set(data[PAD + 128 :]) == {0xEE}
+
+    data[:] = 0xEE
+    tma.store(tmap, memory, smem, 1024, (8, 1))  # starts at the second chunk of the second row
+    assert data[PAD : PAD + 128].tolist() == [0xEE] * 80 + list(range(16)) + [0xEE] * 32
+
+    data[:] = 0xEE
+    for coords in ((10, 0), (12, 0), (16, 0), (0, 2)):
+        tma.store(tmap, memory, smem, 1024, coords)
+    assert set(data) == {0xEE}
+
+
+def test_a_store_ends_where_its_box_does():
+    """A box that starts within a chunk and ends between the edge and the chunk's end has no more to write."""
+    memory, data, tmap, smem = make(DataType.UINT8, (20, 1), (16, 1))
+    data[:] = 0xEE
+    smem[1024:1040] = np.arange(16)
+    tma.store(tmap, memory, smem, 1024, (5, 0))
+    assert data[PAD : PAD + 32].tolist() == [0xEE] * 5 + list(range(16)) + [0xEE] * 11
+
+
+def test_a_last_chunk_outside_the_allocation():
+    memory = GlobalMemory()
+    allocation = memory.allocate(20)
+    tmap = TensorMap(DataType.FLOAT16, 1, allocation.address, (10,), (), (16,), (1,))
+    smem = np.full(2048, 7, np.uint8)
+    tma.load(tmap, memory, smem, 1024, (0,))
+    with pytest.raises(Fault, match="outside every allocation"):
+        tma.store(tmap, memory, smem, 1024, (0,))
+    assert not allocation.data.any()
 
 
 @pytest.mark.parametrize("steps", [(1, 2), (1, 3), (5, 8), (2, 1)])

@@ -21,7 +21,7 @@ _NUMBER = re.compile(
     r"[-+]?(?:0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+U?)$"
 )
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*(?:\.[xyzw])?$")
-_SUM = re.compile(r"(.*[^\s+\-*(,])\s*([+-])\s*([^\s+\-]+)$")
+_SUM = re.compile(r"(.*[^\s+\-*(,])\s*([+-])\s*([+-]?[^\s+\-]+)$")
 _REGISTER_SERIES = re.compile(r"(.*?)(0|[1-9]\d*)$")
 
 

@@ -18,6 +18,7 @@ from tmagen.emu.swizzle import REPEAT_BYTES, Index, box_units
 from tmagen.emu.tensormap import DataType, Interleave, TensorMap
 
 SMEM_ALIGNMENT = 128
+STORE_CHUNK_BYTES = 16
 # These round, flush or unpack on the way.
 _UNJUDGED_TYPES = (
     DataType.FLOAT32_FTZ,
@@ -64,7 +65,7 @@ def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: t
         return tmap.box_bytes
     dtype = _ELEMENT_DTYPE[tmap.element_bytes]
     tile = np.full(tmap.counts[::-1], tmap.fill, dtype)
-    clip = _clip(tmap, memory, coords, "load")
+    clip = _clip(tmap, tmap.dims, memory, coords, "load")
     if clip:
         tile[clip.where] = clip.view
     window[units] = tile.reshape(tmap.rows, -1).view(window.dtype)
@@ -72,10 +73,12 @@ def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: t
 
 
 def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: tuple[int, ...]) -> None:
-    """Copy the box at shared address `src` to `coords` of the tensor; elements past an upper edge are dropped.
+    """Copy the box at shared address `src` to `coords` of the tensor; what lies past an upper edge is dropped.
 
-    Raises Fault for what `load` does and for a negative start coordinate, which the hardware traps on; NotJudged also
-    for element strides.
+    Rows are written in whole 16-byte chunks, as an H200 does: a box that crosses the upper edge of dimension 0 also
+    writes its elements from there to the next multiple of 16 bytes of the row. A box that starts at or past an edge
+    writes nothing. Loads are exact to the element. Raises Fault for what `load` does and for a negative start
+    coordinate, which the hardware traps on; NotJudged also for element strides.
     """
     _check(tmap, smem, src, coords, "store")
     if min(coords) < 0:
@@ -88,7 +91,11 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
         view = _box_view(tmap, memory, coords, "store")
         view[...] = window[units].reshape(view.shape)
         return
-    clip = _clip(tmap, memory, coords, "store")
+    if coords[0] >= tmap.dims[0]:
+        return
+    chunk = STORE_CHUNK_BYTES // tmap.element_bytes
+    dims = (-(-tmap.dims[0] // chunk) * chunk, *tmap.dims[1:])
+    clip = _clip(tmap, dims, memory, coords, "store")
     if clip:
         tile = window[units].view(_ELEMENT_DTYPE[tmap.element_bytes]).reshape(tmap.counts[::-1])
         clip.view[...] = tile[clip.where]
@@ -147,13 +154,15 @@ def _box_view(tmap: TensorMap, memory: GlobalMemory, coords: tuple[int, ...], wh
     return np.ndarray(shape, _UNIT_DTYPE[16], data, offset, (*tmap.strides[::-1], 16))
 
 
-def _clip(tmap: TensorMap, memory: GlobalMemory, coords: tuple[int, ...], what: str) -> _Clip | None:
-    """The in-bounds part of a box, by elements; None where nothing of it is in bounds."""
+def _clip(
+    tmap: TensorMap, dims: tuple[int, ...], memory: GlobalMemory, coords: tuple[int, ...], what: str
+) -> _Clip | None:
+    """The part of a box below `dims`, by elements; None where nothing of it is."""
     steps = (1, *tmap.element_strides[1:])
     strides = (tmap.element_bytes, *tmap.strides)
     start, extent = tmap.address, tmap.element_bytes
     where: list[slice] = []
-    for coord, step, count, dim, stride in zip(coords, steps, tmap.counts, tmap.dims, strides, strict=True):
+    for coord, step, count, dim, stride in zip(coords, steps, tmap.counts, dims, strides, strict=True):
         first = max(0, -(coord // step)) if coord < 0 else 0  # the first e with coord + e * step >= 0
         end = min(count, -((coord - dim) // step))  # the first e with coord + e * step >= dim
         if end <= first:

@@ -71,10 +71,17 @@ class LaunchCall:
             "block": list(self.block),
             "cluster": list(self.cluster),
             "dynamic_smem_bytes": self.dynamic_smem_bytes,
-            "tensor_maps": [None if m is None else m.to_dict() for m in self.tensor_maps(table)],
-            "scalars": list(self.scalars(table)),
+            "parameters": [_parameter(self.params[p.offset : p.offset + p.size]) for p in table.parameters],
             "attributes": dict(self.attributes),
         }
+
+
+def _parameter(data: bytes) -> dict[str, Any]:
+    """A kernel parameter: a tensor map, a number, or the bytes of a struct."""
+    if len(data) <= 8:
+        return {"value": int.from_bytes(data, "little", signed=True)}
+    fields = decode_tensor_map(data)
+    return {"bytes": data.hex()} if fields is None else {"tensor_map": fields.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)

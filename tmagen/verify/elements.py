@@ -39,7 +39,8 @@ def poison(element: DType) -> int:
 
 def half_ulp(element: DType, magnitude: Matrix) -> Matrix:
     """The error of rounding a number of at most `magnitude` to nearest: half the distance of neighbours there."""
-    _, exponent = np.frexp(magnitude)  # magnitude < 2^exponent
-    binade = np.maximum(exponent - 1, _LEAST_EXPONENT[element])
+    fraction, exponent = np.frexp(magnitude)  # magnitude = fraction * 2^exponent, with 1/2 <= fraction < 1 or 0
+    least = _LEAST_EXPONENT[element]
+    binade = np.where(fraction == 0, least, np.maximum(exponent - 1, least))
     result: Matrix = np.ldexp(1.0, binade - _SIGNIFICAND_BITS[element])
     return result

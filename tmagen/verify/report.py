@@ -47,7 +47,8 @@ class CaseReport:
         """The case in one line, of fixed columns."""
         shape = f"{self.shape.m} x {self.shape.n} x {self.shape.k}"
         grid = "-" if self.launch is None else "x".join(map(str, self.launch.grid))
-        return f"{shape:<22} grid {grid:<9} {self.inputs:<8} {self.completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
+        how = f"{self.inputs:<8} {self.completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
+        return f"{shape:<22} grid {grid:<9} {how}"
 
     def lines(self) -> tuple[str, ...]:
         """The case, with what went wrong under it."""

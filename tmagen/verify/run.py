@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from tmagen.bind import LeadingDims
@@ -55,15 +56,16 @@ def verify(
     Raises TmagenError where there is nothing to judge: no compiler, a file that does not compile or is of another form,
     an illegal specification, a shape that the kernel is not for.
     """
-    progress = progress or NoProgress()
+    settings = Settings(_completions(completion), _inputs(inputs), seed, jobs, progress or NoProgress())
     compiler = nvcc if isinstance(nvcc, Nvcc) else find_nvcc(nvcc)
     with _source_of(subject) as (path, label):
         started = time.perf_counter()
         with build(path, nvcc=compiler) as program:
             module = parse(program.ptx, filename=f"{label} (PTX)")
             seconds = time.perf_counter() - started
-            settings = Settings(_completions(completion), _inputs(inputs), seed, jobs, progress)
             cases, notes = _run(program, module, shapes, lds, settings)
+            if not isinstance(subject, Path):
+                cases = [_without_folder(case, path) for case in cases]
             return Report(
                 subject=label,
                 compiler=str(compiler),
@@ -128,6 +130,11 @@ def _source_of(subject: Path | str | Gemm) -> Iterator[tuple[Path, str]]:
         path = Path(folder) / f"{name}.cu"
         path.write_text(text, encoding="utf-8")
         yield path, name
+
+
+def _without_folder(case: CaseReport, path: Path) -> CaseReport:
+    """The case with the kernel's file by its name alone: the folder is gone when the report is read."""
+    return replace(case, message=tuple(line.replace(str(path), path.name) for line in case.message))
 
 
 def _completions(asked: str | Sequence[str]) -> tuple[str, ...]:

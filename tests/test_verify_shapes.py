@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from tmagen.errors import SpecError
+from tmagen.ir import DType, Shape
+from tmagen.verify import LeadingDims
+from tmagen.verify.shapes import (
+    check_leading_dims,
+    check_shapes,
+    default_leading_dims,
+    default_shapes,
+    rounded_note,
+)
+
+HALF = (DType.F16, DType.F16, DType.F16)
+RUN_TIME = (None, None, None)
+
+
+def one_tile_per_cta(shape: Shape) -> int | None:
+    return -(-shape.m // 128) * -(-shape.n // 128) or None
+
+
+def persistent(shape: Shape) -> int | None:
+    return min(148, one_tile_per_cta(shape) or 0) or None
+
+
+def test_leading_dims_are_rounded_up_to_16_bytes() -> None:
+    assert default_leading_dims(Shape(5, 9, 17), HALF) == LeadingDims(24, 24, 16)
+    assert default_leading_dims(Shape(5, 9, 16), (DType.F16, DType.F16, DType.F32)) == LeadingDims(16, 16, 12)
+    assert default_leading_dims(Shape(5, 8, 0), HALF) == LeadingDims(0, 0, 8)
+
+
+def test_note_names_what_was_rounded() -> None:
+    shape = Shape(5, 9, 16)
+    assert (
+        rounded_note(shape, default_leading_dims(shape, HALF)) == "leading dimensions rounded up to 16 bytes: ldd = 16"
+    )
+    assert rounded_note(Shape(5, 8, 16), LeadingDims(16, 16, 8)) is None
+
+
+def test_impossible_leading_dims_are_all_named() -> None:
+    with pytest.raises(SpecError) as raised:
+        check_leading_dims(Shape(4, 20, 40), LeadingDims(39, 44, 20), HALF)
+    messages = [diagnostic.message for diagnostic in raised.value.diagnostics]
+    assert messages == [
+        "leading dimension 39 of A is shorter than a row of 40 elements",
+        "leading dimension 44 of B is not a multiple of 16 bytes",
+        "leading dimension 20 of D is not a multiple of 16 bytes",
+    ]
+    assert raised.value.diagnostics[1].hint == "48"
+    check_leading_dims(Shape(4, 20, 40), LeadingDims(40, 48, 20), (DType.F16, DType.F16, DType.F32))
+
+
+def test_defaults_meet_the_corners() -> None:
+    shapes = default_shapes(RUN_TIME, one_tile_per_cta)
+    assert any(shape.k == 0 and shape.m and shape.n for shape in shapes)
+    assert any(shape.m == 0 for shape in shapes)
+    assert any(shape.n == 0 for shape in shapes)
+    assert any(shape.m % 128 and shape.n % 128 and shape.k % 64 and shape.n % 8 == 0 for shape in shapes)
+    assert any(shape.n % 8 for shape in shapes), "rows of D that are no multiple of 16 bytes"
+    assert any(-(-shape.k // 64) % 2 for shape in shapes), "an odd number of K tiles"
+    assert len(set(shapes)) == len(shapes)
+
+
+def test_fixed_grid_gets_more_tiles_than_ctas() -> None:
+    (added,) = set(default_shapes(RUN_TIME, persistent)) - set(default_shapes(RUN_TIME, one_tile_per_cta))
+    tiles = one_tile_per_cta(added)
+    assert tiles is not None
+    assert 148 < tiles < 2 * 148
+
+
+def test_baked_in_extents_stay() -> None:
+    assert default_shapes((300, 200, 100), one_tile_per_cta) == (Shape(300, 200, 100),)
+    shapes = default_shapes((None, 96, None), one_tile_per_cta)
+    assert {shape.n for shape in shapes} == {96}
+    assert len({shape.m for shape in shapes}) > 3
+
+
+def test_shapes_that_the_kernel_is_not_for() -> None:
+    assert check_shapes([Shape(1, 2, 3)], RUN_TIME) == (Shape(1, 2, 3),)
+    with pytest.raises(SpecError, match="the kernel is for m = 1, k = 3 only, not for 2,2,3"):
+        check_shapes([Shape(1, 2, 3), Shape(2, 2, 3)], (1, None, 3))
+    with pytest.raises(SpecError, match="at least 0"):
+        check_shapes([Shape(-1, 2, 3)], RUN_TIME)
