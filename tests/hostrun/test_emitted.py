@@ -50,18 +50,17 @@ def expected_map(bound: BoundMap) -> TensorMapFields:
 
 
 def expected_structs(planned: Plan, values: dict[str, str | int]) -> list[bytes]:
-    """The parameters that are no tensor maps, structs laid out as C lays them out."""
+    """The parameters that are no tensor maps, laid out as C lays structs out; padding at their ends is left off."""
     structs = []
     rest = [parameter for parameter in planned.launch.parameters if parameter.type != "CUtensorMap"]
     for _, members in groupby(rest, key=lambda parameter: parameter.name.partition(".")[0]):
-        data, widest = b"", 1
+        data = b""
         for member in members:
             size = 8 if member.type.endswith("*") else SIZES[member.type]
             value = {"a": A, "b": B, "d": D}.get(str(values[member.name]), values[member.name])
             assert isinstance(value, int)
             data += bytes(-len(data) % size) + value.to_bytes(size, "little")
-            widest = max(widest, size)
-        structs.append(data + bytes(-len(data) % widest))
+        structs.append(data)
     return structs
 
 
@@ -74,8 +73,12 @@ def check(call: LaunchCall, program: HostProgram, planned: Plan, shape: Shape) -
     encoded = {tensor_map.name: expected_map(tensor_map) for tensor_map in bound.tensor_maps}
     names = [name for name, value in bound.parameters if name == value]
     assert call.tensor_maps(table) == tuple(encoded.get(name) for name in names)
-    structs = [call.params[p.offset : p.offset + p.size] for p in table.parameters if p.size != 128]
-    assert structs == expected_structs(planned, dict(bound.parameters))
+    structs = expected_structs(planned, dict(bound.parameters))
+    others = [parameter for parameter in table.parameters if parameter.size != 128]
+    assert [-(-len(data) // p.align) * p.align for data, p in zip(structs, others, strict=True)] == [
+        p.size for p in others
+    ]
+    assert [call.params[p.offset :][: len(data)] for data, p in zip(structs, others, strict=True)] == structs
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: plan(spec).name)
