@@ -12,9 +12,10 @@ import pytest
 
 from tmagen.emit import emit
 from tmagen.errors import SpecError, TmagenError
-from tmagen.ir import Gemm, Pipeline, Policy, Problem, Schedule, Shape, Tile
+from tmagen.ir import Gemm, Pipeline, Policy, Problem, Schedule, Shape, Target, Tile
 from tmagen.plan import plan
 from tmagen.verify import CaseReport, LeadingDims, NoProgress, Report, Verdict, verify
+from tmagen.verify.run import target_of
 
 STEP4 = Gemm(pipeline=Pipeline(depth=1, policy=Policy.SERIAL))
 PERSISTENT = Gemm(tile=Tile(128, 64, 64), schedule=Schedule(persistent=True, ctas=3))
@@ -59,7 +60,7 @@ def test_empty_problems_launch_nothing(everything: Report) -> None:
 
 def test_text(everything: Report) -> None:
     lines = everything.text().splitlines()
-    assert lines[0].startswith(f"{plan(PERSISTENT).name}: A f16, B f16, D f16")
+    assert lines[0].startswith(f"{plan(PERSISTENT).name}: sm_100a, A f16, B f16, D f16")
     assert "nvcc" in lines[1]
     assert "registers, 0 bytes spilled" in lines[1]
     assert "1 x 1 x 1: leading dimensions rounded up to 16 bytes: lda = 8, ldb = 8, ldd = 8" in lines
@@ -101,6 +102,19 @@ def test_baked_in_shape_is_the_default_and_the_only_one() -> None:
     assert report.exit_code == 0, report.text()
     with pytest.raises(SpecError, match="the kernel is for m = 130, n = 24, k = 40 only"):
         verify(text, [Shape(130, 24, 48)])
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("// nvcc -gencode arch=compute_90a,code=sm_90a -c x.cu\n", Target.SM_90A),
+        ("// nvcc -gencode arch=compute_100a,code=sm_100a -c x.cu\nwgmma.", Target.SM_100A),
+        ("// nvcc -gencode arch=compute_50,code=sm_50\n", Target.SM_100A),
+        ('asm("wgmma.mma_async")', Target.SM_90A),
+    ],
+)
+def test_target_of_a_file(text: str, target: Target) -> None:
+    assert target_of(text) is target
 
 
 def test_what_is_not_understood_is_not_judged() -> None:

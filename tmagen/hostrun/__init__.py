@@ -14,7 +14,7 @@ from tmagen.hostrun.build import HostProgram, build, build_runtime
 from tmagen.hostrun.errors import HostCrashError, NotModelledError, SourceFormError
 from tmagen.hostrun.parameters import Parameter, ParameterTable, parameter_tables
 from tmagen.hostrun.record import AttributeCall, CallResult, EncodeCall, LaunchCall, Outcome
-from tmagen.hostrun.session import Arguments, Device, HostSession, StreamKind
+from tmagen.hostrun.session import Arguments, Device, HostSession, StreamKind, device_of
 from tmagen.hostrun.tensor_map import TensorMapFields, decode_tensor_map
 
 __all__ = [
@@ -37,5 +37,6 @@ __all__ = [
     "build",
     "build_runtime",
     "decode_tensor_map",
+    "device_of",
     "parameter_tables",
 ]

@@ -16,9 +16,9 @@ from typing import Self
 
 from tmagen.hostrun.errors import NotModelledError
 from tmagen.hostrun.parameters import ParameterTable, parameter_tables
-from tmagen.hostrun.session import Device, HostSession
+from tmagen.hostrun.session import Device, HostSession, device_of
 from tmagen.hostrun.source import find_namespace, harness
-from tmagen.ir import DType
+from tmagen.ir import DType, Target
 from tmagen.toolchain import (
     CompileError,
     Cubin,
@@ -43,7 +43,7 @@ class HostProgram:
 
     namespace: str
     nvcc: Nvcc
-    arch: str
+    target: Target
     elements: tuple[DType, DType, DType]  # of A, B and D
     static_mnk: tuple[int | None, int | None, int | None]  # None: given at run time
     ptx: str
@@ -52,13 +52,14 @@ class HostProgram:
     _program: Path = field(repr=False)
     _folder: Path = field(repr=False)
 
-    def start(self, devices: Sequence[Device] = (Device(),)) -> HostSession:
-        """Starts the program on a machine with these GPUs."""
-        return HostSession(self._program, [*map(_device_line, devices), *self.configuration()])
+    def start(self, devices: Sequence[Device] | None = None) -> HostSession:
+        """Starts the program on a machine with these GPUs; by default with one, of the kind that the target names."""
+        present = [device_of(self.target)] if devices is None else devices
+        return HostSession(self._program, [*device_lines(present), *self.configuration()])
 
     def configuration(self) -> tuple[str, ...]:
         """The lines that tell the stand-in runtime about the kernels."""
-        return kernel_lines(self.tables, self.cubin, self.arch)
+        return kernel_lines(self.tables, self.cubin, self.target.value)
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -76,7 +77,7 @@ def build(
     source: Path,
     *,
     nvcc: Nvcc | None = None,
-    arch: str = "sm_100a",
+    target: Target = Target.SM_100A,
     flags: Sequence[str] = (),
     extern_c: bool = False,
 ) -> HostProgram:
@@ -85,7 +86,7 @@ def build(
     Raises SourceFormError for a file of another form, CompileError where nvcc rejects it, NotModelledError where it
     calls CUDA functions that the stand-in lacks.
     """
-    nvcc = nvcc or find_nvcc(arch=arch)
+    nvcc = nvcc or find_nvcc(arch=target.value)
     namespace = find_namespace(source.read_text(encoding="utf-8", errors="replace"), str(source))
     folder = Path(tempfile.mkdtemp(prefix="tmagen-"))
     try:
@@ -97,7 +98,7 @@ def build(
         # Two processes: the stand-in is compiled while nvcc runs.
         with ThreadPoolExecutor(max_workers=1) as pool:
             runtime = pool.submit(_runtime_object, nvcc)
-            compiled = compile_object(nvcc, unit, folder, arch=arch, flags=options)
+            compiled = compile_object(nvcc, unit, folder, arch=target.value, flags=options)
             program = folder / "host"
             _link([compiled.path, runtime.result()], program, ["-pthread"])
         with HostSession(program, ()) as session:
@@ -106,7 +107,7 @@ def build(
         m, n, k = (size if size >= 0 else None for size in introduction["static_mnk"])
         tables = parameter_tables(compiled.ptx)
         return HostProgram(
-            namespace, nvcc, arch, (a, b, d), (m, n, k), compiled.ptx, compiled.cubin, tables, program, folder
+            namespace, nvcc, target, (a, b, d), (m, n, k), compiled.ptx, compiled.cubin, tables, program, folder
         )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -154,11 +155,7 @@ def kernel_lines(tables: dict[str, ParameterTable], cubin: Cubin, arch: str) -> 
 
 def device_lines(devices: Sequence[Device]) -> tuple[str, ...]:
     """The GPUs, in the form in which the stand-in runtime reads them."""
-    return tuple(map(_device_line, devices))
-
-
-def _device_line(device: Device) -> str:
-    return f"device {device.major} {device.minor} {device.sm_count} {device.smem_optin_bytes}"
+    return tuple(f"device {d.major} {d.minor} {d.sm_count} {d.smem_optin_bytes}" for d in devices)
 
 
 class _SharedObject:

@@ -18,8 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tmagen.arch import ARCHES
 from tmagen.hostrun.errors import HostCrashError, HostError, NotModelledError
 from tmagen.hostrun.record import Outcome, outcome_from_json
+from tmagen.ir import Target
 
 _PATIENCE_SECONDS = 30.0  # a host part that takes longer for one launch hangs
 
@@ -32,6 +34,13 @@ class Device:
     minor: int = 0
     sm_count: int = 148
     smem_optin_bytes: int = 232448  # shared memory per block at most
+
+
+def device_of(target: Target) -> Device:
+    """The GPU that a target is named for."""
+    arch = ARCHES[target]
+    major, minor = arch.compute_capability
+    return Device(major, minor, arch.sm_count, arch.smem_per_block_bytes)
 
 
 class StreamKind(Enum):

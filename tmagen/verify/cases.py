@@ -25,7 +25,8 @@ from tmagen.verify.progress import Progress
 from tmagen.verify.reference import Reference, bounded_reference, exact_reference, zeros
 from tmagen.verify.report import CaseReport, Verdict
 
-_SMALL_PROBLEM = 1 << 28  # multiply-adds below which starting another process costs more than it saves
+_SMALL_PROBLEM = 1 << 26  # multiply-adds below which starting another process costs more than it saves
+_LEAST_K = 64  # a shorter K costs a tile no less
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Settings:
         """Processes for a problem."""
         if self.jobs is not None:
             return self.jobs
-        return 1 if shape.m * shape.n * shape.k < _SMALL_PROBLEM else len(os.sched_getaffinity(0))
+        work = shape.m * shape.n * max(shape.k, _LEAST_K)
+        return 1 if work < _SMALL_PROBLEM else len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True)

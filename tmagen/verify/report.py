@@ -79,6 +79,7 @@ class Report:
     """All cases of one kernel."""
 
     subject: str  # the file or kernel
+    target: str  # "sm_100a"
     compiler: str  # which nvcc, from where
     elements: tuple[str, str, str]  # of A, B and D
     resources: tuple[KernelResources, ...]
@@ -99,7 +100,7 @@ class Report:
         ]
         a, b, d = self.elements
         return (
-            f"{self.subject}: A {a}, B {b}, D {d}",
+            f"{self.subject}: {self.target}, A {a}, B {b}, D {d}",
             f"built in {self.build_seconds:.1f} s with {self.compiler}: {'; '.join(kernels)}",
             *self.notes,
         )
@@ -120,6 +121,7 @@ class Report:
         """Plain data, for JSON."""
         return {
             "subject": self.subject,
+            "target": self.target,
             "compiler": self.compiler,
             "elements": list(self.elements),
             "kernels": [

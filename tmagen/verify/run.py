@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from tmagen.bind import LeadingDims
 from tmagen.emu import GlobalMemory, Module, parse
 from tmagen.errors import TmagenError
 from tmagen.hostrun import HostProgram, build
-from tmagen.ir import Gemm, Shape
+from tmagen.ir import Gemm, Shape, Target
 from tmagen.toolchain import Nvcc, find_nvcc
 from tmagen.verify.cases import Problem, Settings, run_problem
 from tmagen.verify.host import Host
@@ -57,10 +58,11 @@ def verify(
     an illegal specification, a shape that the kernel is not for.
     """
     settings = Settings(_completions(completion), _inputs(inputs), seed, jobs, progress or NoProgress())
-    compiler = nvcc if isinstance(nvcc, Nvcc) else find_nvcc(nvcc)
     with _source_of(subject) as (path, label):
+        target = target_of(path.read_text(encoding="utf-8", errors="replace"))
+        compiler = nvcc if isinstance(nvcc, Nvcc) else find_nvcc(nvcc, arch=target.value)
         started = time.perf_counter()
-        with build(path, nvcc=compiler) as program:
+        with build(path, nvcc=compiler, target=target) as program:
             module = parse(program.ptx, filename=f"{label} (PTX)")
             seconds = time.perf_counter() - started
             cases, notes = _run(program, module, shapes, lds, settings)
@@ -68,6 +70,7 @@ def verify(
                 cases = [_without_folder(case, path) for case in cases]
             return Report(
                 subject=label,
+                target=target.value,
                 compiler=str(compiler),
                 elements=(program.elements[0].value, program.elements[1].value, program.elements[2].value),
                 resources=program.cubin.kernels,
@@ -99,13 +102,13 @@ def _run(
                 notes.append(f"{shape.m} x {shape.n} x {shape.k}: {note}")
             problem = Problem(shape, dims, program.elements)
             for case in run_problem(problem, host, module, GlobalMemory(), settings):
-                cases.append(case)
                 settings.progress.case_ends(case)
                 if case.verdict is Verdict.NOT_JUDGED:
                     # What is not understood once is not understood again: one report of it is enough.
-                    notes.append("the cases after the one that is not judged were not run")
+                    cases.append(replace(case, message=(*case.message, "the cases after this one were not run")))
                     settings.progress.close()
                     return cases, notes
+                cases.append(case)
         settings.progress.close()
     return cases, notes
 
@@ -130,6 +133,17 @@ def _source_of(subject: Path | str | Gemm) -> Iterator[tuple[Path, str]]:
         path = Path(folder) / f"{name}.cu"
         path.write_text(text, encoding="utf-8")
         yield path, name
+
+
+def target_of(text: str) -> Target:
+    """What a kernel file is compiled for: the target that its comments tell nvcc, else that of its MMA instruction.
+
+    Nothing else depends on it: a file that is not for this target fails to compile, or refuses the device.
+    """
+    told = re.search(r"\bcode=(sm_\w+)", text)
+    if told is not None and told[1] in {target.value for target in Target}:
+        return Target(told[1])
+    return Target.SM_90A if "wgmma." in text else Target.SM_100A
 
 
 def _without_folder(case: CaseReport, path: Path) -> CaseReport:
