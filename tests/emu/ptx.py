@@ -21,10 +21,13 @@ REGISTERS = (
 
 @lru_cache(maxsize=512)
 def module(body: str, *, pointers: int = 1, declarations: str = "", directives: str = "") -> Module:
-    """A module with kernel `k` of `pointers` 64-bit parameters. The first lines of its body load them to %rd1, %rd2, ..."""
+    """A module with kernel `k` of `pointers` 64-bit parameters. Its first lines load them to %rd1, %rd2, ..."""
     params = ",\n".join(f".param .u64 k_param_{i}" for i in range(pointers))
     loads = "".join(f"ld.param.u64 %rd{i + 1}, [k_param_{i}];\n" for i in range(pointers))
-    text = f"{HEADER}{declarations}\n.visible .entry k(\n{params}\n)\n{directives}\n{{\n{REGISTERS}{loads}{body}\nret;\n}}\n"
+    text = (
+        f"{HEADER}{declarations}\n.visible .entry k(\n{params}\n)\n{directives}\n{{\n"
+        f"{REGISTERS}{loads}{body}\nret;\n}}\n"
+    )
     return parse(text)
 
 
@@ -78,8 +81,8 @@ _PREFIX = {2: "%rs", 4: "%r", 8: "%rd"}
 def apply(instruction: str, result: int, columns: Sequence[tuple[int, Sequence[int]]], how: str = "lanes") -> list[int]:
     """Run `instruction` (`{d}`, `{a}`, `{b}`, ... for registers) on columns of (bytes, 32 values); the 32 results.
 
-    `how`: "lanes" gives each lane its values; "uniform" gives all lanes the first; "one" runs lane 5 alone, and the other
-    results are 0.
+    `how`: "lanes" gives each lane its values; "uniform" gives all lanes the first; "one" runs lane 5 alone, and
+    the other results are 0.
     """
     first = 100
     text = "mov.u32 %r0, %tid.x;\n"

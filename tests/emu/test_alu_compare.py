@@ -78,8 +78,9 @@ def test_combined_with_a_predicate_and_two_results(combine: str, function: Calla
             text.format(combine=combine, sign=sign),
             4,
             [(4, a), (4, b), (4, c)],
-            lambda x, y, z, sign=sign: int(function(x < y, bool(z) != (sign == "!")))
-            + 2 * int(function(x >= y, bool(z) != (sign == "!"))),
+            lambda x, y, z, sign=sign: (
+                int(function(x < y, bool(z) != (sign == "!"))) + 2 * int(function(x >= y, bool(z) != (sign == "!")))
+            ),
         )
 
 
@@ -98,12 +99,20 @@ def test_set_and_slct() -> None:
     a, b = list(range(32)), [16] * 32
     check("set.lt.u32.u32 {d}, {a}, {b};", 4, [(4, a), (4, b)], lambda x, y: 0xFFFFFFFF if x < y else 0)
     check("set.ge.f32.s32 {d}, {a}, {b};", 4, [(4, a), (4, b)], lambda x, y: 0x3F800000 if x >= y else 0)
-    check("slct.b32.s32 {d}, {a}, {b}, {c};", 4, [(4, a), (4, b), (4, [0, 0xFFFFFFFF] * 16)], lambda x, y, z: x if z == 0 else y)
+    check(
+        "slct.b32.s32 {d}, {a}, {b}, {c};",
+        4,
+        [(4, a), (4, b), (4, [0, 0xFFFFFFFF] * 16)],
+        lambda x, y, z: x if z == 0 else y,
+    )
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_selp_keeps_every_bit(width: int) -> None:
     n = width // 8
     a = [(0xFEDCBA9876543210 >> i) & ((1 << width) - 1) for i in range(32)]
-    text = f"and.b{width} {{d}}, {{a}}, 1;\nsetp.eq.b{width} %p1, {{d}}, 1;\nselp.b{width} {{d}}, {{a}}, {(1 << width) - 2}, %p1;"
+    text = (
+        f"and.b{width} {{d}}, {{a}}, 1;\nsetp.eq.b{width} %p1, {{d}}, 1;\n"
+        f"selp.b{width} {{d}}, {{a}}, {(1 << width) - 2}, %p1;"
+    )
     check(text, n, [(n, a)], lambda x: x if x & 1 else (1 << width) - 2)

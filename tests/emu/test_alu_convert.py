@@ -17,8 +17,8 @@ from tests.emu.ptx import apply
 from tests.emu.test_alu_integer import M, check, s, values
 
 INTS = [f"{k}{w}" for w in (16, 32, 64) for k in "us"]
-EDGES = [0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 65504.0, 65519.0, 65520.0, 1e9, -1e9, 3e38, math.inf, -math.inf, math.nan,
-         2.0**-24, 2.0**-25, 2.0**-26, 1e-40, 2147483648.0, -2147483648.0, 4294967296.0, 1.0009765625, 1.00048828125,
+EDGES = [0.0, -0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 65504.0, 65519.0, 65520.0, 1e9, -1e9, 3e38, math.inf, -math.inf,
+         math.nan, 2.0**-24, 2.0**-25, 2.0**-26, 1e-40, 2147483648.0, -2147483648.0, 4294967296.0, 1.0009765625, 1.00048828125,
          1.00146484375, 2049.0, 2051.0, 257.0, 259.0, -3.7, 3.3]  # fmt: skip
 
 
@@ -82,7 +82,12 @@ def test_narrow_types_in_wider_registers() -> None:
     check("cvt.s32.s16 {d}, {a};", 4, [(4, [0xABCD8000 + i for i in range(32)])], lambda x: s(x & 0xFFFF, 16))
     check("cvt.u16.u32 {d}, {a};", 2, [(4, a)], lambda x: x)
     check("cvt.sat.u8.s32 {d}, {a};", 4, [(4, [0xFFFFFFFF, 5, 300, 255] * 8)], lambda x: max(0, min(255, s(x, 32))))
-    check("cvt.sat.s16.s32 {d}, {a};", 2, [(4, [0xFFFF0000, 5, 40000, 255] * 8)], lambda x: max(-32768, min(32767, s(x, 32))))
+    check(
+        "cvt.sat.s16.s32 {d}, {a};",
+        2,
+        [(4, [0xFFFF0000, 5, 40000, 255] * 8)],
+        lambda x: max(-32768, min(32767, s(x, 32))),
+    )
 
 
 @pytest.mark.parametrize(("kind", "significand", "exponent"), [("f16", 10, 5), ("bf16", 7, 8)])

@@ -23,7 +23,9 @@ def floats(kind: str) -> st.SearchStrategy[list[int]]:
     top = ((1 << exponent) - 1) << significand
     edges = [0, 1, 1 << significand, top, top - 1, top | 1, 0x3C00, 0x3F80]
     edges += [e | 1 << (8 * nbytes - 1) for e in edges]
-    one = st.one_of(st.sampled_from([e & ((1 << 8 * nbytes) - 1) for e in edges]), st.integers(0, (1 << 8 * nbytes) - 1))
+    one = st.one_of(
+        st.sampled_from([e & ((1 << 8 * nbytes) - 1) for e in edges]), st.integers(0, (1 << 8 * nbytes) - 1)
+    )
     return st.lists(one, min_size=32, max_size=32)
 
 

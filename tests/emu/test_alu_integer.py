@@ -73,12 +73,7 @@ def test_binary(op: str, width: int, function: Callable[[int, int], int], data: 
     check(f"{op} {{d}}, {{a}}, {{b}};", n, [(n, a), (n, b)], function)
 
 
-DIVISION = [
-    (f"{op}.{kind}{width}", width)
-    for op in ("div", "rem")
-    for kind in "us"
-    for width in (16, 32, 64)
-]
+DIVISION = [(f"{op}.{kind}{width}", width) for op in ("div", "rem") for kind in "us" for width in (16, 32, 64)]
 
 
 @pytest.mark.parametrize(("op", "width"), DIVISION, ids=[c[0] for c in DIVISION])
@@ -157,7 +152,11 @@ def test_unary(width: int, data: Any) -> None:
         f"bfind.shiftamt.s{width} {{d}}, {{a}};",
         4,
         [(n, a)],
-        lambda x: -1 if x in (0, M[width]) else width - max(x.bit_length() if not x >> (width - 1) else (x ^ M[width]).bit_length(), 0),
+        lambda x: (
+            -1
+            if x in (0, M[width])
+            else width - max(x.bit_length() if not x >> (width - 1) else (x ^ M[width]).bit_length(), 0)
+        ),
     )
 
 
@@ -188,7 +187,12 @@ def test_bit_fields(data: Any) -> None:
 
     check("bfe.u32 {d}, {a}, {b}, {c};", 4, [(4, a), (4, pos), (4, length)], unsigned)
     check("bfe.s32 {d}, {a}, {b}, {c};", 4, [(4, a), (4, pos), (4, length)], signed)
-    check("bfi.b32 {d}, {a}, {b}, {c}, {e};", 4, [(4, a), (4, b), (4, pos), (4, a), (4, length)], lambda x, y, p, _, n: insert(x, y, p, n))
+    check(
+        "bfi.b32 {d}, {a}, {b}, {c}, {e};",
+        4,
+        [(4, a), (4, b), (4, pos), (4, a), (4, length)],
+        lambda x, y, p, _, n: insert(x, y, p, n),
+    )
 
 
 @settings(max_examples=4)
@@ -215,8 +219,15 @@ def test_permutes(data: Any) -> None:
                 (table >> ((x >> i & 1) << 2 | (y >> i & 1) << 1 | (z >> i & 1)) & 1) << i for i in range(32)
             ),
         )
-    check("shf.l.wrap.b32 {d}, {a}, {b}, {c};", 4, [(4, a), (4, b), (4, c)], lambda x, y, n: (y << 32 | x) << (n & 31) >> 32)
-    check("shf.r.clamp.b32 {d}, {a}, {b}, {c};", 4, [(4, a), (4, b), (4, c)], lambda x, y, n: (y << 32 | x) >> min(n, 32))
+    check(
+        "shf.l.wrap.b32 {d}, {a}, {b}, {c};",
+        4,
+        [(4, a), (4, b), (4, c)],
+        lambda x, y, n: (y << 32 | x) << (n & 31) >> 32,
+    )
+    check(
+        "shf.r.clamp.b32 {d}, {a}, {b}, {c};", 4, [(4, a), (4, b), (4, c)], lambda x, y, n: (y << 32 | x) >> min(n, 32)
+    )
 
 
 def test_operands_wrap_and_immediates() -> None:

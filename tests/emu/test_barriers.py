@@ -13,28 +13,47 @@ PLACE = "mov.u32 %r90, cell;\nshl.b32 %r1, %r0, 2;\nadd.u32 %r91, %r90, %r1;\n"
 STORE = "st.global.u32 [%rd41], %r5;\n"
 
 
-@pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync.aligned 0;", "barrier.cta.sync 3;", "bar.sync 1, 128;"])
+@pytest.mark.parametrize(
+    "barrier", ["bar.sync 0;", "barrier.sync.aligned 0;", "barrier.cta.sync 3;", "bar.sync 1, 128;"]
+)
 def test_all_threads_see_what_was_written_before(barrier: str) -> None:
-    body = LANE + PLACE + (
-        f"st.shared.u32 [%r91], %r0;\n{barrier}\nxor.b32 %r2, %r0, 127;\nshl.b32 %r2, %r2, 2;\nadd.u32 %r2, %r2, %r90;\n"
-        "ld.shared.u32 %r5, [%r2];\n" + STORE
+    body = (
+        LANE
+        + PLACE
+        + (
+            f"st.shared.u32 [%r91], %r0;\n{barrier}\nxor.b32 %r2, %r0, 127;\nshl.b32 %r2, %r2, 2;\n"
+            f"add.u32 %r2, %r2, %r90;\n"
+            "ld.shared.u32 %r5, [%r2];\n" + STORE
+        )
     )
     assert words(body, count=128, threads=128, declarations=SHARED) == [127 - i for i in range(128)]
 
 
 def test_some_warps_arrive_and_one_waits() -> None:
-    body = LANE + PLACE + (
-        "shr.u32 %r2, %r0, 5;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra $waits;\nst.shared.u32 [%r91], %r0;\n"
-        "bar.arrive 2, 96;\nbra $end;\n$waits:\nbar.sync 2, 96;\nld.shared.u32 %r5, [%r91+256];\n" + STORE + "$end:\n"
+    body = (
+        LANE
+        + PLACE
+        + (
+            "shr.u32 %r2, %r0, 5;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra $waits;\nst.shared.u32 [%r91], %r0;\n"
+            "bar.arrive 2, 96;\nbra $end;\n$waits:\nbar.sync 2, 96;\nld.shared.u32 %r5, [%r91+256];\n"
+            + STORE
+            + "$end:\n"
+        )
     )
     assert words(body, threads=96, declarations=SHARED) == [64 + i for i in range(32)]
 
 
 def test_barrier_is_used_again_and_again() -> None:
-    body = LANE + PLACE + (
-        "mov.u32 %r3, 0;\nmov.u32 %r5, 0;\n$loop:\nadd.u32 %r4, %r0, %r3;\nst.shared.u32 [%r91], %r4;\nbar.sync 0;\n"
-        "xor.b32 %r2, %r0, 32;\nshl.b32 %r2, %r2, 2;\nadd.u32 %r2, %r2, %r90;\nld.shared.u32 %r6, [%r2];\nadd.u32 %r5, %r5, %r6;\n"
-        "bar.sync 0;\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 4;\n@%p1 bra $loop;\n" + STORE
+    body = (
+        LANE
+        + PLACE
+        + (
+            "mov.u32 %r3, 0;\nmov.u32 %r5, 0;\n$loop:\nadd.u32 %r4, %r0, %r3;\nst.shared.u32 [%r91], %r4;\n"
+            "bar.sync 0;\n"
+            "xor.b32 %r2, %r0, 32;\nshl.b32 %r2, %r2, 2;\nadd.u32 %r2, %r2, %r90;\nld.shared.u32 %r6, [%r2];\n"
+            "add.u32 %r5, %r5, %r6;\n"
+            "bar.sync 0;\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 4;\n@%p1 bra $loop;\n" + STORE
+        )
     )
     assert words(body, count=64, threads=64, declarations=SHARED) == [4 * (i ^ 32) + 6 for i in range(64)]
 
@@ -45,9 +64,14 @@ def test_exited_warps_are_not_waited_for() -> None:
 
 
 def test_lanes_come_together_first() -> None:
-    body = LANE + PLACE + (
-        "setp.ne.u32 %p1, %r0, 7;\n@%p1 bra $join;\nmov.u32 %r2, 5;\nst.shared.u32 [%r90], %r2;\n$join:\nbar.warp.sync -1;\n"
-        "ld.shared.u32 %r5, [%r90];\n" + STORE
+    body = (
+        LANE
+        + PLACE
+        + (
+            "setp.ne.u32 %p1, %r0, 7;\n@%p1 bra $join;\nmov.u32 %r2, 5;\nst.shared.u32 [%r90], %r2;\n$join:\n"
+            "bar.warp.sync -1;\n"
+            "ld.shared.u32 %r5, [%r90];\n" + STORE
+        )
     )
     assert words(body, declarations=SHARED) == [5] * 32
 
@@ -56,7 +80,8 @@ MISUSE = {
     "bar.sync 16;": "numbered 0 to 15",
     "bar.sync 1, 40;": "multiple of 32",
     "bar.sync 1, 256;": "has 128",
-    "setp.lt.u32 %p1, %r0, 64;\n@%p1 bra $a;\nbar.sync 1, 96;\nbra $b;\n$a:\nbar.sync 1, 64;\n$b:\nbar.sync 0;": "gave",
+    "setp.lt.u32 %p1, %r0, 64;\n@%p1 bra $a;\nbar.sync 1, 96;\nbra $b;\n$a:\nbar.sync 1, 128;\n$b:\n"
+    "bar.sync 0;": "gave",
     "bar.arrive 1, 64;\nbar.arrive 1, 96;": "gave",
 }
 

@@ -65,7 +65,8 @@ def test_guarded_store_load_and_exit() -> None:
 def test_collectives_wait_for_lanes_that_took_the_longer_way() -> None:
     # Lane 3 loops first; the shuffle after the join reads its value in all lanes.
     body = LANE + (
-        "mov.u32 %r2, %r0;\nsetp.ne.u32 %p1, %r0, 3;\n@%p1 bra $join;\nmov.u32 %r1, 0;\n$loop:\nadd.u32 %r2, %r2, 100;\n"
+        "mov.u32 %r2, %r0;\nsetp.ne.u32 %p1, %r0, 3;\n@%p1 bra $join;\nmov.u32 %r1, 0;\n$loop:\n"
+        "add.u32 %r2, %r2, 100;\n"
         "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p2, %r1, 6;\n@%p2 bra $loop;\n$join:\n"
         "shfl.sync.idx.b32 %r5, %r2, 3, 31, -1;\n" + STORE
     )
@@ -97,7 +98,8 @@ def test_blocks_of_two_dimensions() -> None:
     from tmagen.emu import GlobalMemory, Launch, run
 
     body = (
-        "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.z;\nmov.u32 %r3, %ntid.x;\nmov.u32 %r4, %ntid.y;\n"
+        "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.z;\nmov.u32 %r3, %ntid.x;\n"
+        "mov.u32 %r4, %ntid.y;\n"
         "mad.lo.u32 %r5, %r2, %r4, %r1;\nmad.lo.u32 %r5, %r5, %r3, %r0;\nmul.wide.u32 %rd40, %r5, 4;\n"
         "add.s64 %rd41, %rd1, %rd40;\nmad.lo.u32 %r6, %r1, 100, %r0;\nmad.lo.u32 %r6, %r2, 10000, %r6;\n"
         "st.global.u32 [%rd41], %r6;\n"

@@ -9,7 +9,10 @@ from tests.emu.ptx import LANE, words
 from tmagen.emu import Deadlock, Fault
 
 SHARED = ".shared .align 8 .b64 bar;\n.shared .align 8 .b64 other;\n"
-INIT = "mov.u32 %r90, bar;\nsetp.ne.u32 %p9, %r0, 0;\n@%p9 bra $ready;\nmbarrier.init.shared::cta.b64 [%r90], {n};\n$ready:\nbar.sync 0;\n"
+INIT = (
+    "mov.u32 %r90, bar;\nsetp.ne.u32 %p9, %r0, 0;\n@%p9 bra $ready;\n"
+    "mbarrier.init.shared::cta.b64 [%r90], {n};\n$ready:\nbar.sync 0;\n"
+)
 WAIT = (
     "{{\n.reg .pred P;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P, [%r90], {parity};\n"
     "@P bra DONE;\nbra LAB_WAIT;\nDONE:\n}}\n"
@@ -40,7 +43,13 @@ def test_fresh_barrier_passes_parity_one_only() -> None:
 
 def test_arrivals_complete_a_phase_and_flip_the_parity() -> None:
     # 32 lanes arrive on a barrier of 32: one phase. Parity 0 has ended, parity 1 has not.
-    text = "mbarrier.arrive.shared.b64 _, [%r90];\n" + look(0) + look(1, "%r6") + "shl.b32 %r6, %r6, 1;\nor.b32 %r5, %r5, %r6;\n" + STORE
+    text = (
+        "mbarrier.arrive.shared.b64 _, [%r90];\n"
+        + look(0)
+        + look(1, "%r6")
+        + "shl.b32 %r6, %r6, 1;\nor.b32 %r5, %r5, %r6;\n"
+        + STORE
+    )
     assert run(text, 32)[0] == 1
     assert run(text, 16)[0] == 2  # two phases
 
@@ -61,8 +70,10 @@ def test_transaction_bytes_hold_the_phase() -> None:
     text = one(
         1,
         "mbarrier.arrive.expect_tx.shared.b64 _, [%r90], 256;\n" + look(0) + STORE
-        + "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r90], 200;\n" + look(0) + "st.global.u32 [%rd41+4], %r5;\n"
-        + "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r90], 56;\n" + look(0) + "st.global.u32 [%rd41+8], %r5;\n",
+        + "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r90], 200;\n" + look(0)
+        + "st.global.u32 [%rd41+4], %r5;\n"
+        + "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r90], 56;\n" + look(0)
+        + "st.global.u32 [%rd41+8], %r5;\n",
     )  # fmt: skip
     assert run(text)[:3] == [0, 0, 1]
 
@@ -119,9 +130,11 @@ def test_a_suspended_wait_sees_its_phase_although_the_barrier_moved_on() -> None
 @pytest.mark.parametrize("form", ["setp", "not", "loop"])
 def test_spin_loops_of_several_forms_block(form: str) -> None:
     loops = {
-        "setp": "$w:\nmbarrier.try_wait.parity.shared.b64 %p1, [%r90], 0;\nselp.u32 %r6, 1, 0, %p1;\nsetp.eq.u32 %p2, %r6, 0;\n@%p2 bra $w;\n",
+        "setp": "$w:\nmbarrier.try_wait.parity.shared.b64 %p1, [%r90], 0;\nselp.u32 %r6, 1, 0, %p1;\n"
+        "setp.eq.u32 %p2, %r6, 0;\n@%p2 bra $w;\n",
         "not": "$w:\nmov.u32 %r7, 1000;\nmbarrier.try_wait.parity.shared.b64 %p1, [%r90], 0, %r7;\n@!%p1 bra $w;\n",
-        "loop": "bra $test;\n$body:\nnanosleep.u32 20;\n$test:\nmbarrier.try_wait.parity.shared.b64 %p1, [%r90], 0;\n@!%p1 bra $body;\n",
+        "loop": "bra $test;\n$body:\nnanosleep.u32 20;\n$test:\n"
+        "mbarrier.try_wait.parity.shared.b64 %p1, [%r90], 0;\n@!%p1 bra $body;\n",
     }
     body = (
         "setp.lt.u32 %p5, %r0, 32;\n@%p5 bra $waiter;\nmbarrier.arrive.shared.b64 _, [%r90];\nbra $end;\n$waiter:\n"
@@ -146,7 +159,8 @@ def test_lanes_may_wait_for_different_phases() -> None:
     body = (
         "and.b32 %r6, %r0, 1;\nxor.b32 %r6, %r6, 1;\n"
         "$w:\nmbarrier.try_wait.parity.shared.b64 %p1, [%r90], %r6;\n@!%p1 bra $w;\n"
-        "setp.ne.u32 %p3, %r0, 0;\n@%p3 bra $s;\nmbarrier.arrive.shared.b64 _, [%r90];\n$s:\nadd.u32 %r5, %r0, 1;\n" + STORE
+        "setp.ne.u32 %p3, %r0, 0;\n@%p3 bra $s;\nmbarrier.arrive.shared.b64 _, [%r90];\n$s:\nadd.u32 %r5, %r0, 1;\n"
+        + STORE
     )
     assert run(body) == list(range(1, 33))
 
@@ -164,7 +178,10 @@ FAULTS = {
     "count 2^20": ("mov.u32 %r91, other;\nmov.u32 %r92, 1048576;\nmbarrier.init.shared.b64 [%r91], %r92;\n", "1048576"),
     "tx overflow": ("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r90], 1048576;\n", "out of range"),
     "tx at exit": ("mbarrier.arrive.expect_tx.shared.b64 _, [%r90], 16;\n", "tx bytes are outstanding"),
-    "used after inval": ("mbarrier.inval.shared.b64 [%r90];\nmbarrier.arrive.shared.b64 _, [%r90];\n", "no initialised"),
+    "used after inval": (
+        "mbarrier.inval.shared.b64 [%r90];\nmbarrier.arrive.shared.b64 _, [%r90];\n",
+        "no initialised",
+    ),
     "plain store over it": ("mov.u32 %r91, 0;\nst.shared.u32 [%r90+4], %r91;\n", "overwrites the live mbarrier"),
     "init outside shared memory": ("mov.u32 %r91, 8;\nmbarrier.init.shared.b64 [%r91], 1;\n", "outside"),
     "drop more than expected": ("mbarrier.arrive_drop.shared.b64 _, [%r90], 2;\n", "arrive_drop of 2"),

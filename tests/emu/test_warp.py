@@ -28,7 +28,12 @@ def source(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 @pytest.mark.parametrize("width", [32, 8])
 def test_shuffle(mode: str, b: int, width: int) -> None:
     c = (32 - width) << 8 | (0 if mode == "up" else 31)
-    body = LANE + VALUE + f"shfl.sync.{mode}.b32 %r3|%p1, %r2, {b}, {c}, -1;\nselp.u32 %r4, 1000, 0, %p1;\nadd.u32 %r5, %r3, %r4;\n" + STORE
+    body = (
+        LANE
+        + VALUE
+        + f"shfl.sync.{mode}.b32 %r3|%p1, %r2, {b}, {c}, -1;\nselp.u32 %r4, 1000, 0, %p1;\nadd.u32 %r5, %r3, %r4;\n"
+        + STORE
+    )
     assert words(body) == lanes(lambda i: source(mode, i, b, c)[0] * 7 + 3 + 1000 * source(mode, i, b, c)[1])
 
 
@@ -56,13 +61,20 @@ def test_vote(mode: str, limit: int) -> None:
 
 def test_elect_takes_the_lowest_member_once() -> None:
     body = LANE + "mov.u32 %r5, 0;\nelect.sync %r3|%p1, 0xfffffff0;\n@%p1 add.u32 %r5, %r3, 100;\n" + STORE
-    body = LANE + "mov.u32 %r5, 0;\nsetp.lt.u32 %p3, %r0, 4;\n@%p3 bra $end;\n" + body[len(LANE) + len("mov.u32 %r5, 0;\n") : -len(STORE)] + "$end:\n" + STORE
+    body = (
+        LANE
+        + "mov.u32 %r5, 0;\nsetp.lt.u32 %p3, %r0, 4;\n@%p3 bra $end;\n"
+        + body[len(LANE) + len("mov.u32 %r5, 0;\n") : -len(STORE)]
+        + "$end:\n"
+        + STORE
+    )
     assert words(body) == lanes(lambda i: 104 if i == 4 else 0)
 
 
 def test_elected_lane_runs_alone_and_comes_back() -> None:
     body = LANE + (
-        "mov.u32 %r5, 0;\n{\n.reg .pred P;\nelect.sync _|P, 0xffffffff;\n@!P bra SKIP;\nadd.u32 %r5, %r0, 9;\nSKIP:\n}\n"
+        "mov.u32 %r5, 0;\n{\n.reg .pred P;\nelect.sync _|P, 0xffffffff;\n@!P bra SKIP;\nadd.u32 %r5, %r0, 9;\n"
+        "SKIP:\n}\n"
         "shfl.sync.idx.b32 %r5, %r5, 0, 31, -1;\n" + STORE
     )
     assert words(body) == [9] * 32

@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import os
 import pickle
+import re
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tmagen.emu.compile import Program, compile_entry
+from tmagen.emu.compile import RESERVED_SHARED_BYTES, Program, compile_entry
 from tmagen.emu.errors import EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3, Launch, RunResult
 from tmagen.emu.memory import GlobalMemory
@@ -24,6 +25,8 @@ from tmagen.emu.state.engine import POLICIES
 
 Progress = Callable[[int, int], None]
 MAX_THREADS = 1024
+MAX_SHARED_BYTES = {"sm_90": 232_448, "sm_100": 232_448, "sm_103": 232_448, "sm_110": 232_448, "sm_120": 101_376}
+"""Shared memory of a CTA, static and dynamic (CUDA C++ Programming Guide, "Compute Capabilities"), by target without its suffix."""
 
 
 def run(
@@ -51,7 +54,7 @@ def run(
         raise ValueError(f"jobs = {jobs}")
     started = time.perf_counter()
     program = compile_entry(module, launch.kernel)
-    _check_launch(program, launch)
+    _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
     context = Context(program, launch, memory, completion, seed, symbols)
     gx, gy, gz = launch.grid
@@ -72,7 +75,7 @@ def _ctaid(index: int, grid: Dim3) -> Dim3:
     return index % grid[0], index // grid[0] % grid[1], index // (grid[0] * grid[1])
 
 
-def _check_launch(program: Program, launch: Launch) -> None:
+def _check_launch(module: Module, program: Program, launch: Launch) -> None:
     """The launch against the kernel's directives and the machine's limits."""
     if launch.cluster != (1, 1, 1) or program.entry.directives.get("reqnctapercluster", (1,)) not in (
         (1,),
@@ -92,6 +95,13 @@ def _check_launch(program: Program, launch: Launch) -> None:
         raise Fault(f"launch with {threads} threads per CTA, but the kernel's .maxntid is {directives['maxntid']}")
     if "reqntid" in directives and tuple(launch.block) != (*directives["reqntid"], 1, 1)[:3]:
         raise Fault(f"launch with block {launch.block}, but the kernel's .reqntid is {directives['reqntid']}")
+    target = re.sub(r"[^\d_a-z].*|[af]$", "", module.target.split(",")[0].strip())
+    limit = MAX_SHARED_BYTES.get(target)
+    if limit is None:
+        raise NotJudged(f"target {module.target}")
+    used = program.dynamic_base - RESERVED_SHARED_BYTES + launch.dynamic_smem_bytes
+    if used > limit:
+        raise Fault(f"launch with {used:,} bytes of shared memory per CTA; {target} has {limit:,}")
     if len(launch.params) != program.entry.param_bytes:
         raise Fault(
             f"launch with {len(launch.params)} bytes of parameters; "
