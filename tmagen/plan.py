@@ -81,7 +81,7 @@ def plan(spec: Gemm) -> Plan:
 
 
 def derived_name(spec: Gemm) -> str:
-    """A name that tells one spec from another: target, types, tile, depth, schedule and what else is not the default."""
+    """A name that tells one spec from another: target, types, tile, depth, schedule, and what else is set."""
     problem, tile, schedule = spec.problem, spec.tile, spec.schedule
     parts = ["gemm", spec.target.value.replace("_", ""), problem.a.value]
     if problem.d is not problem.a:
