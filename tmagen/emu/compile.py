@@ -37,9 +37,9 @@ class Program:
     entry: Entry
     filename: str
     blocks: list[BlockFunction]
-    live: list[tuple[int, ...]]  # register slots that are live on entry to each block
-    widths: list[int]
-    first: list[Any]  # the registers' first values
+    live: list[tuple[int, ...]]  # places in a fragment's list that are live on entry to each block
+    widths: list[int]  # of each place
+    first: list[Any]  # what each place holds at first
     instructions: list[Instruction | None]  # by line of the generated source
     waits: list[Instruction]
     static_end: int
@@ -100,9 +100,9 @@ def _compile(module: Module, entry: Entry, listening: bool) -> Program:
         entry=entry,
         filename=filename,
         blocks=[names[f"b{block.number}"] for block in graph.blocks],
-        live=[_members(block.live_in) for block in graph.blocks],
-        widths=widths,
-        first=[POISON[width] for width in widths],
+        live=[tuple(writer.place[slot] for slot in _members(block.live_in)) for block in graph.blocks],
+        widths=[widths[slot] for slot in writer.crossing],
+        first=[POISON[widths[slot]] for slot in writer.crossing],
         instructions=writer.owners,
         waits=writer.waits,
         static_end=layout.static_end,
@@ -197,6 +197,12 @@ class _Writer:
         self.lines: list[str] = []
         self.owners: list[Instruction | None] = []
         self.waits: list[Instruction] = []
+        # Only registers that live across a block's end need a place in a fragment's list.
+        crossing = 0
+        for block in graph.blocks:
+            crossing |= block.live_in
+        self.crossing = _members(crossing)
+        self.place = {slot: place for place, slot in enumerate(self.crossing)}
 
     def write(self) -> None:
         for block in self.graph.blocks:
@@ -226,11 +232,25 @@ class BlockEmitter(Emitter):
         self.current = block.body[0] if block.body else None
         if loads or block.defs & block.live_out:
             self.line("R = F.R")
-        for start in range(0, len(loads), 8):
-            self.line("; ".join(f"v{slot} = R[{slot}]" for slot in loads[start : start + 8]))
-        for instruction in block.body:
-            self.current = instruction
-            self._instruction(instruction)
+        place = self.writer.place
+        if loads:
+            self.line("n = F.one")
+            self.line("if n < 0:")
+            for start in range(0, len(loads), 8):
+                self.line("    " + "; ".join(f"v{slot} = R[{place[slot]}]" for slot in loads[start : start + 8]))
+            self.line("else:")
+            for slot in loads:
+                self.line(f"    v{slot} = R[{place[slot]}]")
+                self.line(f"    if v{slot}.__class__ is ND: v{slot} = v{slot}.item(n)")
+        at = 0
+        while at < len(block.body):
+            self.current = block.body[at]
+            run = self._run(at)
+            if len(run) > 1 and self._batch(run):
+                at += len(run)
+            else:
+                self._instruction(block.body[at])
+                at += 1
             self.first_in_block = False
         if not self.returned:
             self.ret(str(block.successors[0]) if block.successors else "exit_lanes(F)")
@@ -238,8 +258,9 @@ class BlockEmitter(Emitter):
 
     def ret(self, text: str) -> None:
         stores = _members(self.block.defs & self.block.live_out)
+        place = self.writer.place
         for start in range(0, len(stores), 8):
-            self.line("; ".join(f"R[{slot}] = v{slot}" for slot in stores[start : start + 8]))
+            self.line("; ".join(f"R[{place[slot]}] = v{slot}" for slot in stores[start : start + 8]))
         super().ret(text)
 
     def successor(self, index: int) -> int:
@@ -273,6 +294,37 @@ class BlockEmitter(Emitter):
         """End the block with a conditional branch."""
         self.line(f"p = {predicate}")
         self.ret(f"({taken} if p else {other}) if p.__class__ is not ND else branch(F, p, {taken}, {other})")
+
+    def _run(self, at: int) -> list[Instruction]:
+        """The instructions from `at` on that have one opcode and do not depend on each other."""
+        body = self.block.body
+        first = body[at]
+        spec = registry.find(first.opcode)
+        if spec is None or spec.batch is None:
+            return []
+        run: list[Instruction] = []
+        written: set[str] = set()
+        for instruction in body[at:]:
+            if instruction.opcode != first.opcode or instruction.guard is not None:
+                break
+            results, sources = split_operands(instruction, spec)
+            names = [name for operand in results for name in registers_of(operand)]
+            read = [name for operand in sources for name in registers_of(operand)]
+            if written.intersection((*names, *read)):
+                break
+            written.update(names)
+            run.append(instruction)
+        return run
+
+    def _batch(self, run: list[Instruction]) -> bool:
+        spec = registry.find(run[0].opcode)
+        assert spec is not None and spec.batch is not None
+        mark = len(self.lines)
+        try:
+            return spec.batch(self, run)
+        except Unknown:
+            del self.lines[mark:], self.owners[mark:]
+            return False
 
     def _instruction(self, instruction: Instruction) -> None:
         spec = registry.find(instruction.opcode)

@@ -26,7 +26,7 @@ from tmagen.emu.state.engine import POLICIES
 Progress = Callable[[int, int], None]
 MAX_THREADS = 1024
 MAX_SHARED_BYTES = {"sm_90": 232_448, "sm_100": 232_448, "sm_103": 232_448, "sm_110": 232_448, "sm_120": 101_376}
-"""Shared memory of a CTA, static and dynamic (CUDA C++ Programming Guide, "Compute Capabilities"), by target without its suffix."""
+"""Shared memory of a CTA, static and dynamic, by target (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 def run(

@@ -13,7 +13,17 @@ _HALF = ("f16", "bf16")
 _TO_INT = ("rni", "rzi", "rmi", "rpi")
 
 
-@instruction("cvt")
+def _packed_run(cx: Emitter, run: list[Instruction]) -> bool:
+    """cvt.rn.{f16x2,bf16x2}.f32 of many registers as one array operation: an epilogue is little else."""
+    kind = {"cvt.rn.f16x2.f32": "f16", "cvt.rn.bf16x2.f32": "bf16"}.get(run[0].opcode)
+    if kind is None or any(len(ins.operands) != 3 for ins in run):
+        return False
+    sources = "".join(f"{cx.src(ins.operands[2], 32)}, {cx.src(ins.operands[1], 32)}, " for ins in run)
+    cx.line(f"{', '.join(cx.dst(ins.operands[0]) for ins in run)} = cvt_pairs({kind!r}, ({sources}))")
+    return True
+
+
+@instruction("cvt", batch=_packed_run)
 def cvt(cx: Emitter, ins: Instruction) -> None:
     """Conversion between integers and floating-point types."""
     form = Form(ins, "cvt")

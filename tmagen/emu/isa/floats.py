@@ -253,6 +253,17 @@ def cvt_pair(high: Any, low: Any, kind: str, relu: bool, satfinite: bool) -> Any
     return pair(cvt_half(low, kind, relu, satfinite), cvt_half(high, kind, relu, satfinite))
 
 
+def cvt_pairs(kind: str, sources: tuple[Any, ...]) -> list[Any]:
+    """Several `cvt_pair`s: `sources` holds the lower and the upper half of each result in turn."""
+    if any(source.__class__ is not ND for source in sources):
+        return [cvt_pair(sources[i + 1], sources[i], kind, False, False) for i in range(0, len(sources), 2)]
+    rows = np.array(sources, np.uint32)
+    halves = (numeric.f32_to_f16 if kind == "f16" else numeric.f32_to_bf16)(rows.view(F32))
+    out = np.empty((len(sources) // 2, 32, 2), np.uint16)
+    out[:, :, 0], out[:, :, 1] = halves[0::2], halves[1::2]
+    return list(out.view(np.uint32)[:, :, 0])
+
+
 def cvt_half(bits: Any, kind: str, relu: bool, satfinite: bool) -> Any:
     """cvt.rn.{f16,bf16}.f32."""
     value = f_value(bits, 32)

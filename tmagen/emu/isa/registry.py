@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Emit = Callable[[Any, "Instruction"], None]  # (the block's emitter, the instruction)
 
+Batch = Callable[[Any, "list[Instruction]"], bool]
+
 
 class Unknown(Exception):
     """Raised by an emit function for a form that it does not know: NotJudged when the instruction is reached."""
@@ -34,6 +36,8 @@ class Spec:
     dests       how many leading operands are results.
     collective  the named lanes of the warp must be together before it runs; it starts a block.
     waits       may have to wait: it ends its block and emits the `return`.
+    batch       may write the text of a run of instructions of the very same opcode at once, none of which reads what
+                another of them writes; returns whether it did.
     """
 
     opcode: str
@@ -44,6 +48,7 @@ class Spec:
     dests: int
     collective: bool
     waits: bool
+    batch: Batch | None
 
 
 _TABLE: dict[str, Spec] = {}
@@ -51,7 +56,12 @@ _FOUND: dict[str, Spec | None] = {}
 
 
 def instruction(
-    *opcodes: str, pure: bool = True, dests: int = 1, collective: bool = False, waits: bool = False
+    *opcodes: str,
+    pure: bool = True,
+    dests: int = 1,
+    collective: bool = False,
+    waits: bool = False,
+    batch: Batch | None = None,
 ) -> Callable[[Emit], Emit]:
     """Register `emit` for every opcode (a dotted prefix of the full text) in `opcodes`."""
 
@@ -61,7 +71,7 @@ def instruction(
         for opcode in opcodes:
             if opcode in _TABLE:
                 raise ValueError(f"{opcode} is registered twice")
-            _TABLE[opcode] = Spec(opcode, family, summary, emit, pure, dests, collective, waits)
+            _TABLE[opcode] = Spec(opcode, family, summary, emit, pure, dests, collective, waits, batch)
         _FOUND.clear()
         return emit
 

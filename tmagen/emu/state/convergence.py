@@ -13,6 +13,7 @@ their turn.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -49,42 +50,38 @@ def lane_set(mask: int) -> LaneSet:
 
 
 class Fragment:
-    """Lanes of one warp that run together. `R` holds the registers; `wait` says what it waits for, for reports."""
+    """Lanes of one warp that run together. `R` holds the registers; `wait` says what it waits for, for reports.
 
-    __slots__ = ("R", "lane", "lanes", "mask", "origin", "pc", "state", "tx", "ty", "tz", "wait", "warp")
+    `one` is the lane of a fragment of one lane, else -1. Such a fragment sees ints: blocks take the lane's item of an
+    array when they load it, and what they do not change stays the array that the other lanes hold too.
+    """
+
+    __slots__ = ("R", "lane", "lanes", "mask", "one", "pc", "state", "tx", "ty", "tz", "wait", "warp")
 
     def __init__(self, warp: Warp, mask: int, registers: list[Any], pc: int) -> None:
         self.warp = warp
-        self.mask = mask
-        self.lanes = lane_set(mask)
         self.R = registers
         self.pc = pc
         self.state = RUN
         self.wait: Any = None
-        # Of a fragment of one lane: slot -> (the int taken from an array, the array), to find what did not change at
-        # the merge.
-        self.origin: dict[int, tuple[Any, Any]] | None = None
-        self.lane: Any = warp.lane
-        self.tx: Any = warp.tx
-        self.ty: Any = warp.ty
-        self.tz: Any = warp.tz
+        self.set_lanes(mask)
 
-    def specialize(self) -> None:
-        """Turn the live registers of a fragment of one lane into ints."""
-        lane = self.lanes.first
-        registers, origin = self.R, {}
-        for slot in self.warp.live_slots[self.pc]:
-            value = registers[slot]
-            if value.__class__ is ND:
-                item = value.item(lane)
-                registers[slot] = item
-                origin[slot] = (item, value)
-        self.origin = origin
+    def set_lanes(self, mask: int) -> None:
+        """These lanes, from now on."""
+        self.mask = mask
+        self.lanes = lanes = lane_set(mask)
         warp = self.warp
-        self.lane = lane
-        self.tx = warp.tx.item(lane) if warp.tx.__class__ is ND else warp.tx
-        self.ty = warp.ty.item(lane) if warp.ty.__class__ is ND else warp.ty
-        self.tz = warp.tz.item(lane) if warp.tz.__class__ is ND else warp.tz
+        self.lane: Any
+        self.tx: Any
+        self.ty: Any
+        self.tz: Any
+        if lanes.count == 1:
+            self.one = lane = lanes.first
+            self.lane = lane
+            self.tx, self.ty, self.tz = pick(warp.tx, lane), pick(warp.ty, lane), pick(warp.tz, lane)
+        else:
+            self.one = -1
+            self.lane, self.tx, self.ty, self.tz = warp.lane, warp.tx, warp.ty, warp.tz
 
     def wake(self) -> None:
         """What the fragment waits for has happened."""
@@ -129,8 +126,6 @@ class Warp:
         self.bulk: dict[int, Any] = {}  # lane -> its bulk groups
         self.local: npt.NDArray[np.uint8] | None = None
         self.fragments = [Fragment(self, mask, list(program.first), 0)]
-        if self.fragments[0].lanes.count == 1:
-            self.fragments[0].specialize()
 
     def run(self) -> None:
         """Run until all fragments wait, or one gives way to the other warps."""
@@ -178,54 +173,50 @@ class Warp:
             return True
         return False
 
-    def _choose(self) -> tuple[Fragment, int, set[int]] | None:
+    def _choose(self) -> tuple[Fragment, int, Collection[int]] | None:
         """Merge fragments that have met; the one to run, the lowest counter among the others, and where some wait to be
         joined.
         """
         fragments = self.fragments
+        if len(fragments) == 2:
+            # By far the most frequent case: one lane left the others for a while.
+            a, b = fragments
+            if not a.state and not b.state:
+                if a.pc == b.pc:
+                    return self._merge(a, b), _FAR, ()
+                return (a, b.pc, ()) if a.pc < b.pc else (b, a.pc, ())
         at: dict[int, Fragment] = {}
-        merged = False
         for fragment in list(fragments):
             if fragment.state == WAIT:
                 continue
             other = at.get(fragment.pc)
-            if other is None:
-                at[fragment.pc] = fragment
-            else:
-                at[fragment.pc] = self._merge(other, fragment)
-                merged = True
-        if merged and len(fragments) == 1:
-            fragments[0].state = RUN
+            at[fragment.pc] = fragment if other is None else self._merge(other, fragment)
         running = sorted(pc for pc, fragment in at.items() if fragment.state == RUN)
         if not running:
             return None
         stops = {pc for pc, fragment in at.items() if fragment.state == CONVERGE}
-        chosen = at[running[0]]
-        return chosen, running[1] if len(running) > 1 else _FAR, stops
+        return at[running[0]], running[1] if len(running) > 1 else _FAR, stops
 
     def _merge(self, a: Fragment, b: Fragment) -> Fragment:
         """Join two fragments at one program counter; the larger one stays."""
         if b.lanes.count > a.lanes.count:
             a, b = b, a
-        ra, rb, oa, ob = a.R, b.R, a.origin, b.origin
+        ra, rb = a.R, b.R
         where = b.lanes.where
         for slot in self.live_slots[a.pc]:
             x, y = ra[slot], rb[slot]
-            if oa is not None and slot in oa and oa[slot][0] is x:
-                x = oa[slot][1]
-            if ob is not None and slot in ob and ob[slot][0] is y:
-                y = ob[slot][1]
-            if x is y or (x.__class__ is not ND and y.__class__ is not ND and x == y):
-                ra[slot] = x
-            else:
+            if x is y:
+                continue
+            if x.__class__ is not ND:
+                if y.__class__ is not ND and x == y:
+                    continue
                 width = self.program.widths[slot]
-                out = x.copy() if x.__class__ is ND else np.full(32, x, bool if width == 1 else UNSIGNED[width])
-                out[where] = y[where] if y.__class__ is ND else y
-                ra[slot] = out
-        a.mask |= b.mask
-        a.lanes = lane_set(a.mask)
-        a.origin = None
-        a.lane, a.tx, a.ty, a.tz = self.lane, self.tx, self.ty, self.tz
+                out = np.full(32, x, bool if width == 1 else UNSIGNED[width])
+            else:
+                out = x.copy()
+            out[where] = y[where] if y.__class__ is ND else y
+            ra[slot] = out
+        a.set_lanes(a.mask | b.mask)
         a.state = RUN
         a.wait = None
         self.fragments.remove(b)
@@ -263,13 +254,9 @@ def split(fragment: Fragment, ways: dict[int, int]) -> None:
     warp = fragment.warp
     for pc, mask in order[:-1]:
         part = Fragment(warp, mask, fragment.R.copy(), pc)
-        if part.lanes.count == 1:
-            part.specialize()
         warp.fragments.append(part)
-    fragment.pc, fragment.mask = order[-1]
-    fragment.lanes = lane_set(fragment.mask)
-    if fragment.lanes.count == 1 and fragment.origin is None:
-        fragment.specialize()
+    fragment.pc, mask = order[-1]
+    fragment.set_lanes(mask)
 
 
 def branch_index(fragment: Fragment, index: Any, targets: tuple[int, ...]) -> int:

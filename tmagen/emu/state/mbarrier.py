@@ -10,7 +10,7 @@ import numpy as np
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND, _each
-from tmagen.emu.state.convergence import BLOCK, SWITCH, WAIT, Fragment, again, lane_set, pick
+from tmagen.emu.state.convergence import BLOCK, SWITCH, WAIT, Fragment, again, pick
 
 LIMIT = (1 << 20) - 1
 """Largest count of arrivals, and of transaction bytes either way (PTX ISA, "Contents of the mbarrier object")."""
@@ -249,18 +249,13 @@ def _wait_apart(
     warp = fragment.warp
     for a, s, mask in closed:
         part = Fragment(warp, mask, fragment.R.copy(), next_block)
-        if part.lanes.count == 1:
-            part.specialize()
         warp.fragments.append(part)
         mbar_wait(part, cta, a, s, by_parity, next_block, number)
     if not open_lanes:
         warp.fragments.remove(fragment)
         return SWITCH
-    fragment.mask = open_lanes
-    fragment.lanes = lane_set(open_lanes)
+    fragment.set_lanes(open_lanes)
     fragment.pc = next_block
-    if fragment.lanes.count == 1 and fragment.origin is None:
-        fragment.specialize()
     return again(next_block)
 
 
