@@ -85,6 +85,15 @@ def test_swapped_chunks_are_recognised() -> None:
     assert any("a swizzle that does not match" in hint and "row 1 " in hint for hint in hints)
 
 
+def test_moved_rows_and_columns_are_recognised() -> None:
+    buffer, reference = filled()
+    buffer.bits()[3:-1] = reference.bits[4:]
+    assert "row 3 holds what belongs in row 4" in mismatch_of(buffer, reference).hints
+    buffer, reference = filled()
+    buffer.bits()[:, 8:] = reference.bits[:, :-8]
+    assert "column 8 holds what belongs in column 0" in mismatch_of(buffer, reference).hints
+
+
 def test_bounded() -> None:
     buffer, reference = filled(DType.F32)
     values = reference.bits.view(np.float32).astype(np.float64)

@@ -17,6 +17,7 @@ from tmagen.verify.reference import Bounded, Exact, Reference
 _SHOWN = 5
 _CHUNK_BYTES = 16  # what the TMA swizzle moves
 _ROWS_AT_ONCE = 512
+_TELLING = 8  # elements that do not agree by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ def _describe(d: Buffer, reference: Reference, wrong: npt.NDArray[np.bool_]) -> 
     )
     hints = [_where(wrong)]
     if isinstance(reference, Exact):
+        hints.extend(_moved_hint(d, reference, wrong))
         hints.extend(_chunk_hint(d, reference, wrong))
     unwritten = int(np.count_nonzero((d.bits() == poison(d.element)) & wrong))
     return Mismatch(int(np.count_nonzero(wrong)), wrong.size, unwritten, first, tuple(hints))
@@ -116,7 +118,8 @@ def _where(wrong: npt.NDArray[np.bool_]) -> str:
     count = int(np.count_nonzero(wrong))
     if count == wrong.size:
         return "all of D"
-    density = "all" if count == area else f"{100 * count / area:.0f} % of the elements"
+    share = 100 * count / area
+    density = "all" if count == area else "nearly all" if share > 99 else f"{share:.0f} % of the elements"
     return f"{density} in {_ranges('row', rows)}, {_ranges('column', columns)}"
 
 
@@ -127,6 +130,17 @@ def _ranges(what: str, marked: npt.NDArray[np.bool_]) -> str:
     spans = [f"{a}" if b - a == 1 else f"{a}-{b - 1}" for a, b in edges.reshape(-1, 2).tolist()]
     shown = ", ".join(spans[:4]) + (f" and {len(spans) - 4} more ranges" if len(spans) > 4 else "")
     return f"{what}s {shown}"
+
+
+def _moved_hint(d: Buffer, reference: Exact, wrong: npt.NDArray[np.bool_]) -> list[str]:
+    """Recognises a wrong coordinate or stride: a row or column that is right, but belongs elsewhere."""
+    hints = []
+    for what, axis, got, right in (("row", 1, d.bits(), reference.bits), ("column", 0, d.bits().T, reference.bits.T)):
+        index = int(np.argmax(np.any(wrong, axis=axis, keepdims=True).ravel()))
+        if got.shape[1] >= _TELLING:
+            homes = np.flatnonzero((right == got[index]).all(axis=1))
+            hints.extend(f"{what} {index} holds what belongs in {what} {home}" for home in homes[:1].tolist())
+    return hints
 
 
 def _chunk_hint(d: Buffer, reference: Exact, wrong: npt.NDArray[np.bool_]) -> list[str]:
