@@ -118,6 +118,6 @@ def test_every_identifier_of_the_file_is_refused_as_a_name(name: str) -> None:
 
 
 def test_the_same_text_in_another_process() -> None:
-    code = "import sys; from tmagen import emit, plan, Gemm, Schedule; sys.stdout.write(emit(plan(Gemm(schedule=Schedule(True)))))"
+    code = "import sys, tmagen as t; sys.stdout.write(t.emit(t.plan(t.Gemm(schedule=t.Schedule(True)))))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == STEP6

@@ -16,7 +16,7 @@ CMAKE = Path(sysconfig.get_path("scripts"), "cmake")
 
 def test_the_cmake_project_builds_and_links(tmp_path: Path) -> None:
     nvcc = pinned_nvcc()
-    # The wheels keep libcudart in lib, where nvcc's own search path does not reach; an installed CUDA needs none of this.
+    # The wheels keep libcudart in lib, where nvcc does not look by itself; an installed CUDA needs none of this.
     environment = {**os.environ, "LIBRARY_PATH": os.pathsep.join(map(str, nvcc.library_dirs))}
     configure = [CMAKE, "-S", EXAMPLE, "-B", tmp_path, f"-DCMAKE_CUDA_COMPILER={nvcc.path}"]
     for command in (configure, [CMAKE, "--build", tmp_path, "--parallel", "2"]):

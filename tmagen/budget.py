@@ -99,7 +99,7 @@ def budget_of(spec: Gemm, arch: Arch | None = None) -> Budget:
         raise ValueError(f"a row of {row_bytes} bytes is no whole number of {atom_bytes}-byte swizzle atoms")
     stage_a_bytes = tile.m * row_bytes
     stage_b_bytes = tile.n * tile.k * problem.b.bytes
-    # The stages of one operand lie densely, at least 512 bytes each: whole repeats of the 64-byte swizzle that goes with it.
+    # The stages of one operand lie densely: whole repeats of its swizzle, the narrowest 512 bytes for 64-byte rows.
     ring_bytes = sum(round_up(depth * stage, SMEM_ALIGN_BYTES) for stage in (stage_a_bytes, stage_b_bytes))
 
     d_row_bytes = tile.n * problem.d.bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of an emitted file: tables, C++ type names and operand lists, made from a plan for the templates to print."""
+"""The words of an emitted file: tables, C++ type names and operand lists, made from a plan for the templates."""
 
 from __future__ import annotations
 
