@@ -134,7 +134,7 @@ def _ranges(what: str, marked: npt.NDArray[np.bool_]) -> str:
 
 def _moved_hint(d: Buffer, reference: Exact, wrong: npt.NDArray[np.bool_]) -> list[str]:
     """Recognises a wrong coordinate or stride: a row or column that is right, but belongs elsewhere."""
-    hints = []
+    hints: list[str] = []
     for what, axis, got, right in (("row", 1, d.bits(), reference.bits), ("column", 0, d.bits().T, reference.bits.T)):
         index = int(np.argmax(np.any(wrong, axis=axis, keepdims=True).ravel()))
         if got.shape[1] >= _TELLING:
