@@ -91,7 +91,11 @@ def locate(bits: int, rows: int, k: int, element_bytes: int, major: Major) -> Op
     NotJudged for layouts whose meaning is not documented well enough: MN-major with 32-bit elements without 32-byte
     atoms, and 32-byte atoms for others.
     """
-    desc = SmemDescriptor.decode(bits)
+    return locate_decoded(SmemDescriptor.decode(bits), bits, rows, k, element_bytes, major)
+
+
+def locate_decoded(desc: SmemDescriptor, bits: int, rows: int, k: int, element_bytes: int, major: Major) -> Operand:
+    """`locate` for the fields `desc` of a descriptor of any generation; `bits` is what errors name."""
     offsets = _k_major(desc, rows, k * element_bytes) if major is Major.K else _mn_major(desc, rows, k, element_bytes)
     logical = desc.start + offsets
     if int(logical.max()) >= 1 << 18:

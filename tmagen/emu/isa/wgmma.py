@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asynchronous warpgroup-level matrix instructions (PTX ISA, "wgmma")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tmagen.emu import compile_wgmma
+from tmagen.emu.instr_descriptor import Format
+from tmagen.emu.isa.forms import Form, operands
+from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.isa.warp import whole_warp
+from tmagen.emu.module import Instruction, Operand, Vec
+from tmagen.emu.smem_descriptor import Major
+from tmagen.emu.wgmma import Form as MmaForm
+from tmagen.emu.wgmma import registers_of_d
+
+if TYPE_CHECKING:
+    from tmagen.emu.compile import BlockEmitter
+
+
+def _aligned(ins: Instruction, opcode: str) -> None:
+    form = Form(ins, opcode)
+    if form.rest != ["sync", "aligned"]:
+        raise Unknown(ins.opcode)
+
+
+@instruction("wgmma.fence", pure=False, dests=0, collective=True)
+def fence(cx: BlockEmitter, ins: Instruction) -> None:
+    """Orders registers and shared memory, which are in order here already."""
+    _aligned(ins, "wgmma.fence")
+    operands(ins, 0)
+    whole_warp(cx)
+    cx.event("wgmma_fence")
+
+
+@instruction("wgmma.commit_group", pure=False, dests=0, collective=True)
+def commit(cx: BlockEmitter, ins: Instruction) -> None:
+    """The instructions since the last commit become a group."""
+    _aligned(ins, "wgmma.commit_group")
+    operands(ins, 0)
+    whole_warp(cx)
+    cx.event("wgmma_commit")
+    cx.line("wgmma_commit(F, C)")
+
+
+@instruction("wgmma.wait_group", pure=False, dests=0, collective=True, waits=True)
+def wait(cx: BlockEmitter, ins: Instruction) -> None:
+    """Wait until all groups but the newest N are complete; what they wrote may be read then."""
+    _aligned(ins, "wgmma.wait_group")
+    (operand,) = operands(ins, 1)
+    count = cx.literal(operand)
+    if count is None or count < 0:
+        raise Unknown(f"{ins.opcode} without an immediate count")
+    whole_warp(cx)
+    cx.event("wgmma_wait", str(count))
+    cx.ret(f"wgmma_wait(F, C, {count}, {cx.next_block}, {cx.wait()})")
+
+
+def _choice(cx: BlockEmitter, ins: Instruction, operand: Operand, allowed: tuple[int, int]) -> int:
+    value = cx.literal(operand)
+    if value not in allowed:
+        raise Unknown(f"operand {operand} of {ins.opcode}: it must be {allowed[0]} or {allowed[1]}")
+    return value
+
+
+@instruction("wgmma.mma_async", pure=False, collective=True)
+def mma(cx: BlockEmitter, ins: Instruction) -> None:
+    """D = A * B + D, asynchronously, by four warps: A from shared memory or registers, B from shared memory."""
+    types = compile_wgmma.types_of(ins.opcode)
+    table = cx.wgmma
+    d, a, b, scale, *rest = ins.operands
+    if not isinstance(d, Vec) or len(d.items) != registers_of_d(types.d, types.n):
+        raise Unknown(f"{ins.opcode} with another number of registers for D")
+    d_slots = compile_wgmma.slots_of(d, cx.slots)
+    if len(set(d_slots)) != len(d.items) or any(cx.widths[slot] != 32 for slot in d_slots):
+        raise Unknown(f"{ins.opcode}: D must be different 32-bit registers")
+    in_registers = isinstance(a, Vec)
+    integer = types.d is Format.S32
+    halves = types.a in (Format.F16, Format.BF16)
+    if len(rest) != (0 if integer else 2) + (0 if not halves else 1 if in_registers else 2):
+        raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
+    signs = [] if integer else [_choice(cx, ins, operand, (1, -1)) for operand in rest[:2]]
+    transposed = [_choice(cx, ins, operand, (0, 1)) for operand in rest[2:]]
+    majors = [Major(bit) for bit in ([0, *transposed] if in_registers else transposed)] or [Major.K, Major.K]
+    form = MmaForm(
+        n=types.n,
+        a=types.a,
+        b=types.b,
+        d=types.d,
+        a_major=majors[0],
+        b_major=majors[1],
+        negate=signs.count(-1) == 1,
+        saturate=types.saturate,
+        accumulator=table.accumulator(types.d, d_slots),
+        a_in_registers=in_registers,
+    )
+    registers, a_set = "None", 0
+    if isinstance(a, Vec):
+        if len(a.items) != 4 or any(cx.width_of(item) != 32 for item in a.items):
+            raise Unknown(f"{ins.opcode}: A must be four 32-bit registers")
+        registers = f"({', '.join(cx.src(item, 32) for item in a.items)})"
+        a_set = table.a_set(compile_wgmma.slots_of(a, cx.slots))
+    whole_warp(cx)
+    left = "0" if in_registers else cx.src(a, 64)
+    cx.event("wgmma", left, cx.src(b, 64))
+    table.forms.append(form)
+    matrices = f"{len(table.forms) - 1}, {left}, {cx.src(b, 64)}, {cx.pred(scale)}"
+    cx.line(f"wgmma(F, C, {matrices}, {registers}, {a_set})")
+    cx.accumulates(d)
