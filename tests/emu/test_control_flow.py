@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.emu.ptx import LANE, execute, lanes, words
+from tmagen.emu import NotJudged
 
 STORE = "st.global.u32 [%rd41], %r5;\n"
 
@@ -129,3 +130,37 @@ def test_many_ctas_in_two_processes() -> None:
     )
     got = execute(body, grid=100, jobs=2).view(np.uint32)[:100]
     assert got.tolist() == list(range(5, 105))
+
+
+def test_a_flag_in_shared_memory_is_waited_for() -> None:
+    # Warp 0 looks at a word that warp 1 writes later: it must not keep the machine to itself.
+    body = LANE + (
+        "setp.ge.u32 %p1, %r0, 32;\n@%p1 bra $writer;\n$look:\nld.volatile.shared.u32 %r6, [flag];\n"
+        "setp.ne.u32 %p2, %r6, 7;\n@%p2 bra $look;\nmov.u32 %r5, 1;\n" + STORE + "ret;\n$writer:\n"
+        "mov.u32 %r7, 7;\nst.volatile.shared.u32 [flag], %r7;\n"
+    )
+    flag = ".shared .align 4 .b32 flag;\n"
+    assert words(body, count=32, threads=64, declarations=flag) == [1] * 32
+
+
+def test_ctas_that_wait_for_later_ones_are_not_judged() -> None:
+    body = (
+        "mov.u32 %r0, %ctaid.x;\nsetp.ne.u32 %p1, %r0, 0;\n@%p1 bra $writer;\n$look:\n"
+        "ld.acquire.gpu.global.u32 %r6, [%rd1];\nsetp.ne.u32 %p2, %r6, 7;\n@%p2 bra $look;\nret;\n$writer:\n"
+        "mov.u32 %r7, 7;\nst.release.gpu.global.u32 [%rd1], %r7;\n"
+    )
+    with pytest.raises(NotJudged, match="wait for each other"):
+        words(body, grid=2)
+
+
+def test_a_lock_in_shared_memory() -> None:
+    # One lane of each warp adds its thread's number to a counter, under a lock taken by compare-and-swap.
+    body = LANE + (
+        "mov.u32 %r9, 0;\nsetp.ne.u32 %p1, %r0, 0;\n@%p1 bra $start;\n"
+        "st.shared.u32 [flag], %r9;\nst.shared.u32 [flag+4], %r9;\n"
+        "$start:\nbar.sync 0;\nand.b32 %r1, %r0, 31;\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 bra $end;\n"
+        "$try:\natom.shared.cas.b32 %r2, [flag], 0, 1;\nsetp.ne.u32 %p3, %r2, 0;\n@%p3 bra $try;\n"
+        "ld.shared.u32 %r3, [flag+4];\nadd.u32 %r3, %r3, %r0;\nst.shared.u32 [flag+4], %r3;\n"
+        "atom.shared.exch.b32 %r4, [flag], 0;\n$end:\nbar.sync 0;\nld.shared.u32 %r5, [flag+4];\n" + STORE
+    )
+    assert words(body, threads=128, declarations=".shared .align 8 .b8 flag[8];\n") == [32 + 64 + 96] * 32

@@ -83,5 +83,5 @@ def test_trap_is_a_fault_with_its_place() -> None:
 
 def test_polling_for_ever_is_a_deadlock() -> None:
     text = KERNEL.replace("@!%p3 bra $wait;", "setp.eq.u32 %p4, %r2, 77;\n@%p4 bra $second;\n@!%p3 bra $wait;")
-    with pytest.raises(Deadlock, match="again and again"):
+    with pytest.raises(Deadlock, match="look at memory again and again"):
         run(parse(text), Launch("k", (1, 1, 1), (64, 1, 1), dynamic_smem_bytes=64), GlobalMemory())

@@ -96,3 +96,17 @@ def test_wrong_arguments() -> None:
         run(module(BODY), what, memory, completion="later")
     with pytest.raises(ValueError, match="jobs"):
         run(module(BODY), what, memory, jobs=0)
+
+
+def test_a_listener_hears_accesses_and_barriers_and_changes_nothing() -> None:
+    memory = GlobalMemory()
+    what, out = launch(memory)
+    heard: list[tuple[str, tuple[int, int, int], int]] = []
+    text = "bar.sync 0;\n" + BODY
+    run(module(text), what, memory, listener=lambda kind, cta, frag, args: heard.append((kind, cta.ctaid, frag.mask)))
+    assert out.tolist() == list(range(5, 12))
+    kinds = [kind for kind, ctaid, _ in heard if ctaid == (3, 0, 0)]
+    assert kinds == ["load", "barrier", "store"]
+    assert all(mask == 0xFFFFFFFF for _, _, mask in heard)
+    with pytest.raises(ValueError, match="jobs"):
+        run(module(text), what, memory, jobs=2, listener=print)

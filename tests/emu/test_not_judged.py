@@ -12,7 +12,7 @@ from tmagen.emu.isa import registry
 UNKNOWN = [
     "tcgen05.cp.cta_group::1.128x256b [%r1], %rd2;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%r1];",
-    "wgmma.fence.sync.aligned;",
+    "istypep.texref %p1, %rd1;",
     "add.rz.f32 %f1, %f2, %f3;",
     "mov.b128 %rd2, %rd3;",
     "fence.proxy.async.nonsense;",
@@ -61,7 +61,7 @@ def test_unknown_instructions_that_nobody_reaches_do_not_matter(text: str) -> No
 
 
 def test_a_guarded_unknown_instruction_counts_only_where_its_guard_holds() -> None:
-    text = LANE + "setp.gt.u32 %p1, %r0, {n};\n@%p1 wgmma.fence.sync.aligned;\nst.global.u32 [%rd41], %r0;\n"
+    text = LANE + "setp.gt.u32 %p1, %r0, {n};\n@%p1 istypep.texref %p1, %rd1;\nst.global.u32 [%rd41], %r0;\n"
     assert words(text.format(n=31)) == list(range(32))
     with pytest.raises(NotJudged):
         words(text.format(n=30))

@@ -62,7 +62,8 @@ def test_operands() -> None:
         "mov.b64 {%r1, %r2}, %rd1;\nsetp.lt.s32 %p1|%p2, %r1, -5;\nld.global.v2.u32 {%r1, _}, [%rd1+16];\n"
         "mov.u32 %r1, %tid.x;\nmov.f32 %r2, 0fBF800000;\nst.shared.u32 [%r1 + -4], %r2;\nand.pred %p1, %p2, !%p3;\n"
         "mov.u64 %rd2, sym+8;\n"
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];\n"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%r1], [%rd1, {%r2, %r3}], [%r4];\n"
         "@!%p1 add.s32 %r1, %r1, 0x10;"
     )
     assert ins[0].operands == (Vec((Reg("%r1"), Reg("%r2"))), Reg("%rd1"))

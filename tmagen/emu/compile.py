@@ -13,13 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tmagen.emu import compile_wgmma
 from tmagen.emu.compile_blocks import Block, Graph, build, registers_of, split_operands
 from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
+from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
-from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
-from tmagen.emu.state import barriers, convergence, issue
+from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Reg, Sym, Variable, Vec
+from tmagen.emu.state import barriers, convergence, issue, lanes, warpgroup
 from tmagen.emu.state import mbarrier as mbarriers
 
 BlockFunction = Callable[[Any, Any], int]
@@ -47,6 +49,7 @@ class Program:
     local_bytes: int
     memory_variables: tuple[Variable, ...]
     uses_global_atomics: bool
+    wgmma: WgmmaTable
     source: str
     starts: list[Instruction | None]
 
@@ -75,7 +78,7 @@ def compile_entry(module: Module, name: str, *, listening: bool = False) -> Prog
 
 def _namespace() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    for source in (values, floats, access, convergence, barriers, mbarriers, issue):
+    for source in (values, floats, access, convergence, barriers, mbarriers, issue, lanes, warpgroup):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     return names
@@ -90,7 +93,8 @@ def _compile(module: Module, entry: Entry, listening: bool) -> Program:
         widths.append(WIDTH[kind])
     graph = build(entry, slots)
     layout = _Layout(module, entry)
-    writer = _Writer(graph, slots, widths, layout.symbols, listening)
+    wgmma = compile_wgmma.build(entry, slots, [POISON[width] for width in widths])
+    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening)
     writer.write()
     filename = f"<blocks of {entry.name}>"
     source = "\n".join(writer.lines) + "\n"
@@ -100,7 +104,9 @@ def _compile(module: Module, entry: Entry, listening: bool) -> Program:
         entry=entry,
         filename=filename,
         blocks=[names[f"b{block.number}"] for block in graph.blocks],
-        live=[tuple(writer.place[slot] for slot in _members(block.live_in)) for block in graph.blocks],
+        live=[
+            tuple(writer.place[slot] for slot in _members(block.live_in & ~wgmma.resident)) for block in graph.blocks
+        ],
         widths=[widths[slot] for slot in writer.crossing],
         first=[POISON[widths[slot]] for slot in writer.crossing],
         instructions=writer.owners,
@@ -110,6 +116,7 @@ def _compile(module: Module, entry: Entry, listening: bool) -> Program:
         local_bytes=layout.local_bytes,
         memory_variables=layout.memory,
         uses_global_atomics=any(_talks_between_ctas(i) for i in entry.body),
+        wgmma=wgmma,
         source=source,
         starts=[block.body[0] if block.body else None for block in graph.blocks],
     )
@@ -187,9 +194,16 @@ class _Writer:
     """The generated source of all blocks, with the instruction that each line belongs to."""
 
     def __init__(
-        self, graph: Graph, slots: dict[str, int], widths: list[int], symbols: Symbols, listening: bool
+        self,
+        graph: Graph,
+        slots: dict[str, int],
+        widths: list[int],
+        symbols: Symbols,
+        wgmma: WgmmaTable,
+        listening: bool,
     ) -> None:
         self.graph = graph
+        self.wgmma = wgmma
         self.slots = slots
         self.widths = widths
         self.symbols = symbols
@@ -201,7 +215,7 @@ class _Writer:
         crossing = 0
         for block in graph.blocks:
             crossing |= block.live_in
-        self.crossing = _members(crossing)
+        self.crossing = _members(crossing & ~wgmma.resident)
         self.place = {slot: place for place, slot in enumerate(self.crossing)}
 
     def write(self) -> None:
@@ -219,18 +233,22 @@ class BlockEmitter(Emitter):
     """An emitter that also knows the block's place in the graph."""
 
     def __init__(self, writer: _Writer, block: Block) -> None:
-        super().__init__(writer.slots, writer.widths, writer.symbols, writer.listening)
+        super().__init__(writer.slots, writer.widths, writer.symbols, writer.wgmma, writer.listening)
         self.writer = writer
         self.block = block
         self.number = block.number
         self.next_block = block.number + 1
         self.first_in_block = True
+        # What was looked at since the block began or the last wgmma, which puts registers in flight again.
+        self._settled: set[int] = set()
+        self._free: set[int] = set()
 
     def write(self) -> list[str]:
         block = self.block
-        loads = _members(block.uses)
+        resident = self.wgmma.resident
+        loads = _members(block.uses & ~resident)
         self.current = block.body[0] if block.body else None
-        if loads or block.defs & block.live_out:
+        if loads or block.defs & block.live_out & ~resident:
             self.line("R = F.R")
         place = self.writer.place
         if loads:
@@ -257,7 +275,7 @@ class BlockEmitter(Emitter):
         return self.lines
 
     def ret(self, text: str) -> None:
-        stores = _members(self.block.defs & self.block.live_out)
+        stores = _members(self.block.defs & self.block.live_out & ~self.wgmma.resident)
         place = self.writer.place
         for start in range(0, len(stores), 8):
             self.line("; ".join(f"R[{place[slot]}] = v{slot}" for slot in stores[start : start + 8]))
@@ -319,11 +337,16 @@ class BlockEmitter(Emitter):
     def _batch(self, run: list[Instruction]) -> bool:
         spec = registry.find(run[0].opcode)
         assert spec is not None and spec.batch is not None
+        for instruction in run:
+            self._look_at(instruction, spec)
         mark = len(self.lines)
         try:
-            return spec.batch(self, run)
+            done = spec.batch(self, run)
+            self.finish_kept()
+            return done
         except Unknown:
             del self.lines[mark:], self.owners[mark:]
+            self._kept.clear()
             return False
 
     def _instruction(self, instruction: Instruction) -> None:
@@ -332,6 +355,8 @@ class BlockEmitter(Emitter):
         try:
             if spec is None:
                 raise Unknown(f"instruction {instruction.opcode}")
+            self._look_at(instruction, spec)
+            mark = len(self.lines)
             guard = instruction.guard
             if guard is not None and instruction.parts[0] != "bra":
                 # The guard is read once: the instruction may write the very predicate.
@@ -340,22 +365,52 @@ class BlockEmitter(Emitter):
             spec.emit(self, instruction)
             if self.guard is not None:
                 self.finish_guard()
+            self.finish_kept()
         except Unknown as unknown:
             self._not_judged(instruction, spec, str(unknown), mark)
         except (IndexError, ValueError, KeyError) as error:
             self._not_judged(instruction, spec, f"operands of {instruction.opcode} ({error})", mark)
 
+    def _look_at(self, instruction: Instruction, spec: registry.Spec) -> None:
+        """Bring the accumulators that an instruction touches up to date, and see that it may write what it writes."""
+        table = self.wgmma
+        if not table.numbers:
+            return
+        results, sources = split_operands(instruction, spec)
+        if instruction.opcode.startswith(compile_wgmma.MMA):
+            results = ()  # D flows through
+        written = {self.slots[name] for operand in results for name in registers_of(operand)}
+        touched = written | {self.slots[name] for operand in sources for name in registers_of(operand)}
+        for accumulator in sorted({number for slot in touched for number in table.touching.get(slot, ())}):
+            if accumulator not in self._settled:
+                self._settled.add(accumulator)
+                self.line(f"W = settle(F, C, {accumulator})")
+        for a_set in sorted({number for slot in written for number in table.holding.get(slot, ())}):
+            if a_set not in self._free:
+                self._free.add(a_set)
+                self.line(f"check_a(F, C, {a_set})")
+
+    def accumulates(self, d: Vec) -> None:
+        """A wgmma has put the registers `d` in flight."""
+        self._settled.clear()
+        self._free.clear()
+        for item in d.items:
+            if isinstance(item, Reg):
+                self.constants.pop(item.name, None)
+
     def _not_judged(self, instruction: Instruction, spec: registry.Spec | None, message: str, mark: int) -> None:
         del self.lines[mark:], self.owners[mark:]
         self.guard = None
         self._selects.clear()
+        self._kept.clear()
         self.returned = False
         self.line(f"raise NotJudged({message!r})")
         # Text after the raise is dead but still has to name only what exists.
         results, _ = split_operands(instruction, spec)
         for operand in results:
             for name in registers_of(operand):
-                self.line(f"v{self.slots[name]} = 0")
+                if self.slots[name] not in self.wgmma.numbers:
+                    self.line(f"v{self.slots[name]} = 0")
 
 
 __all__ = ["Program", "compile_entry"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tmagen.emu.isa import families, registry  # noqa: F401  (families fills the registry)
+from tmagen.emu.isa.forms import looks_at_memory
 from tmagen.emu.isa.registry import Spec
 from tmagen.emu.module import Addr, Entry, Imm, Instruction, Not, Operand, Pair, Reg, Sym, Vec
 
@@ -117,7 +118,7 @@ def _cut(body: list[Instruction], labels: dict[str, int], entry: Entry) -> Graph
             leaders.add(labels[_target(instruction)])
         elif head == "brx":
             leaders.update(labels[name] for name in entry.branch_targets.get(_target(instruction), ()))
-        if head in TERMINATORS or (spec is not None and spec.waits):
+        if head in TERMINATORS or (spec is not None and (spec.waits or looks_at_memory(instruction))):
             leaders.add(index + 1)
     _separate_collectives(body, leaders)
     starts = sorted(i for i in leaders if i < len(body))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import FloatImm, Imm, Instruction, Not, Operand, Reg, Sink, Special, Sym, Vec
 
@@ -53,8 +54,11 @@ class Symbols:
 class Emitter:
     """The text of one block. Emit functions call it; it keeps the source line of each instruction."""
 
-    def __init__(self, slots: dict[str, int], widths: list[int], symbols: Symbols, listening: bool) -> None:
+    def __init__(
+        self, slots: dict[str, int], widths: list[int], symbols: Symbols, wgmma: WgmmaTable, listening: bool
+    ) -> None:
         self.slots = slots
+        self.wgmma = wgmma
         self.widths = widths
         self.symbols = symbols
         self.listening = listening
@@ -67,6 +71,7 @@ class Emitter:
         self.wait_number = -1
         self.returned = False
         self._selects: list[tuple[str, str, int]] = []
+        self._kept: list[tuple[str, str]] = []  # accumulator registers and the temporaries with their new values
         self._temporaries = 0
 
     # --- output -------------------------------------------------------------------------------------------------------
@@ -92,7 +97,9 @@ class Emitter:
     # --- operands -----------------------------------------------------------------------------------------------------
 
     def name(self, reg: Reg) -> str:
-        return f"v{self.slots[reg.name]}"
+        slot = self.slots[reg.name]
+        number = self.wgmma.numbers.get(slot)
+        return f"v{slot}" if number is None else f"W[{number}]"
 
     def width_of(self, operand: Operand) -> int | None:
         """Declared width of a register; None for anything else."""
@@ -171,6 +178,12 @@ class Emitter:
             raise Unknown(f"operand {operand} as a destination")
         self.constants.pop(operand.name, None)
         name = self.name(operand)
+        if name[0] == "W":
+            # It belongs to the warp, so lanes that do not run this must keep theirs.
+            kept, name = name, self.temporary()
+            self._kept.append((kept, name))
+            if self.guard is not None:
+                self.line(f"{name} = {kept}")
         if self.guard is None:
             return name
         temporary = self.temporary()
@@ -194,6 +207,12 @@ class Emitter:
             self.line(f"{name} = {uniform} else where{width}({guard}, {temporary}, {name})")
         self._selects.clear()
         self.guard = None
+
+    def finish_kept(self) -> None:
+        """Give accumulator registers their new values, in the lanes that run this."""
+        for name, temporary in self._kept:
+            self.line(f"keep(F, C, W, {name[2:-1]}, {temporary})")
+        self._kept.clear()
 
 
 def float_bits(literal: FloatImm, width: int) -> int:

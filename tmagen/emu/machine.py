@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from tmagen.emu.state.cta import Context, Cta
 from tmagen.emu.state.engine import POLICIES
 
 Progress = Callable[[int, int], None]
+Listener = Callable[[str, Any, Any, tuple[Any, ...]], None]
 MAX_THREADS = 1024
 MAX_SHARED_BYTES = {"sm_90": 232_448, "sm_100": 232_448, "sm_103": 232_448, "sm_110": 232_448, "sm_120": 101_376}
 """Shared memory of a CTA, static and dynamic, by target (CUDA C++ Programming Guide, "Compute Capabilities")."""
@@ -38,12 +40,14 @@ def run(
     seed: int = 0,
     jobs: int = 1,
     progress: Progress | None = None,
+    listener: Listener | None = None,
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
     `completion` is when asynchronous work takes effect (see `state/engine.py`), `seed` that of `random`. `jobs`
     processes share the CTAs, except where CTAs may talk to each other through global memory. `progress(done, total)`
-    counts CTAs.
+    counts CTAs. A `listener` is called as `listener(kind, cta, fragment, operands)` for each memory access, barrier,
+    fence and asynchronous operation, before its effect; it hears one process, so it needs `jobs` = 1.
 
     Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait; ValueError
     for a wrong argument.
@@ -52,11 +56,13 @@ def run(
         raise ValueError(f"completion {completion!r} is not one of {', '.join(POLICIES)}")
     if jobs < 1:
         raise ValueError(f"jobs = {jobs}")
+    if listener is not None and jobs > 1:
+        raise ValueError("a listener hears one process alone: jobs = 1")
     started = time.perf_counter()
-    program = compile_entry(module, launch.kernel)
+    program = compile_entry(module, launch.kernel, listening=listener is not None)
     _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
-    context = Context(program, launch, memory, completion, seed, symbols)
+    context = Context(program, launch, memory, completion, seed, symbols, listener=listener)
     gx, gy, gz = launch.grid
     total = gx * gy * gz
     jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total))

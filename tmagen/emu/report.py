@@ -68,4 +68,4 @@ def _why(cta: Any, fragment: Fragment) -> str:
             else ""
         )
         return f"{where}waits for the other lanes of its warp"
-    return "runs, and only looks at barriers"
+    return "looks at memory again and again"

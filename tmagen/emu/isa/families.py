@@ -17,4 +17,5 @@ from tmagen.emu.isa import (  # noqa: F401
     move,
     tcgen05,
     warp,
+    wgmma,
 )

@@ -51,3 +51,9 @@ def operands(ins: Instruction, *counts: int) -> tuple[Operand, ...]:
     if len(ins.operands) not in counts:
         raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
     return ins.operands
+
+
+def looks_at_memory(instruction: Instruction) -> bool:
+    """A strong load or an atomic, which may be a look at a flag that another thread sets: the others get their turn."""
+    parts = instruction.parts
+    return parts[0] == "atom" or (parts[0] == "ld" and not {"volatile", "relaxed", "acquire"}.isdisjoint(parts))

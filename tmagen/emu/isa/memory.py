@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tmagen.emu.compile_emit import WIDTH, Emitter
-from tmagen.emu.isa.forms import Form, operands
+from tmagen.emu.isa.forms import Form, looks_at_memory, operands
 from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Addr, Imm, Instruction, Operand, Sink, Sym, Vec
 
@@ -99,6 +99,8 @@ def ld(cx: Emitter, ins: Instruction) -> None:
         cx.line(f"{', '.join(names)} = ld_{space}_vector(F, C, {place}, {nbytes}, {count})")
     for text in after:
         cx.line(text)
+    if looks_at_memory(ins):
+        cx.ret(f"look(F, C, {cx.next_block})")
 
 
 @instruction("st", pure=False, dests=0)
@@ -170,6 +172,7 @@ def atom(cx: Emitter, ins: Instruction) -> None:
     """Atomic read-modify-write with the old value as result; lanes in order."""
     text, _ = _atomic(cx, ins, Form(ins, "atom"))
     cx.line(f"{cx.dst(ins.operands[0])} = {text}")
+    cx.ret(f"look(F, C, {cx.next_block})")
 
 
 @instruction("red", pure=False, dests=0)

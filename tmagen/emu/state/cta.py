@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmagen.emu import mma, tensormap
+from tmagen.emu import mma, tensormap, wgmma
 from tmagen.emu.compile import RESERVED_SHARED_BYTES
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from tmagen.emu.errors import Deadlock, EmulatorError, Fault
+from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3, Launch
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.report import place_in_shared, waiting_lines
@@ -21,6 +21,7 @@ from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
 from tmagen.emu.state.engine import STORE, TENSOR, Engine, make_engine
 from tmagen.emu.state.mbarrier import MBarrier
+from tmagen.emu.state.warpgroup import members_of
 from tmagen.emu.tensormap import TensorMap
 from tmagen.emu.tmem import Tmem
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tmagen.emu.compile import Program
 
 _NOWHERE = 1 << 40
-_POLL_LIMIT = 200_000
+_POLL_LIMIT = 1_000_000
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Cta:
         self.low_barrier, self.high_barrier = _NOWHERE, -1
         self.named = [NamedBarrier() for _ in range(16)]
         self.tmem = Tmem()
-        self.mma_queue: list[mma.Mma] = []
+        self.mma_queue: list[Any] = []  # of mma.Mma, or of wgmma.Op: no architecture has both
         self.mma_lines: list[int] = []
         self.bulk_waiters: list[Fragment] = []
         self.alloc_waiters: list[Fragment] = []
@@ -84,6 +85,7 @@ class Cta:
         self.engine: Engine = make_engine(context.completion, self)
         self.eager = context.completion == "eager"
         self.warps = [self._warp(i) for i in range(self.nwarps)]
+        self.members = members_of(self, self.nwarps)
 
     def _shared(self, end: int) -> None:
         """Shared memory, poisoned. Its index is the address in the shared window."""
@@ -139,6 +141,10 @@ class Cta:
             self._check_exit()
         except EmulatorError as error:
             raise self._locate(error, warp) from error.__cause__
+        except Exception as error:
+            # A hole of the emulator, not of the kernel: said like anything else that it cannot judge.
+            unknown = NotJudged(f"the emulator failed with {type(error).__name__}: {error}")
+            raise self._locate(unknown.with_traceback(error.__traceback__), warp) from error
 
     def idle(self) -> None:
         """Programs that look at barriers again and again need the outstanding work to go on."""
@@ -147,8 +153,11 @@ class Cta:
         if self.engine.step():
             self.idle_polls = 0
         elif self.idle_polls > _POLL_LIMIT:
+            ctas = self.nctaid[0] * self.nctaid[1] * self.nctaid[2]
+            if self.program.uses_global_atomics and ctas > 1:
+                raise NotJudged("CTAs that wait for each other through global memory: they run one after another here")
             raise Deadlock(
-                f"threads look at barriers again and again ({self.idle_polls:,} times) and nothing changes",
+                f"threads look at memory again and again ({self.idle_polls:,} times) and nothing changes",
                 detail=waiting_lines(self),
             )
 
@@ -190,6 +199,8 @@ class Cta:
             if barrier.tx:
                 raise Fault(f"the CTA exits while tx bytes are outstanding: {barrier} at {self.place(barrier.address)}")
         self.tmem.check_exit()
+        for member in self.members[::4]:
+            member.group.check_exit()
 
     # --- tensor work --------------------------------------------------------------------------------------------------
 
@@ -210,6 +221,9 @@ class Cta:
     def flush_mma(self) -> None:
         ops, lines = self.mma_queue, self.mma_lines
         self.mma_queue, self.mma_lines = [], []
+        if ops[0].__class__ is wgmma.Op:
+            wgmma.execute(ops, self.smem)
+            return
         try:
             mma.execute_chain(ops, self.smem, self.tmem)
         except EmulatorError as error:

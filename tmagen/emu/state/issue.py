@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What block functions call for asynchronous operations, tensor memory, and instructions across lanes."""
+"""What block functions call for asynchronous operations and tensor memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from tmagen.emu import tma
-from tmagen.emu.compile_emit import PARAM_WINDOW, SHARED_WINDOW
+from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import Fault
-from tmagen.emu.isa.values import M32, ND, lanes_of, signed
 from tmagen.emu.mma import Mma
 from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick, uniform
 from tmagen.emu.state.engine import COPY, STORE, TENSOR
@@ -302,122 +301,3 @@ def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
             barrier_at(cta, at).arrive()
 
         cta.engine.issue(frag, lane, TENSOR, run)
-
-
-# --- across lanes -----------------------------------------------------------------------------------------------------
-
-
-def shuffle(frag: Fragment, mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """shfl.sync: (value, whether the source lane was in range)."""
-    if mode == "idx" and b.__class__ is int and c.__class__ is int and not c & 0x1F00:
-        reaches = (b & 31) <= (c & 31)
-        if a.__class__ is not ND or reaches:
-            return (a.item(b & 31) if a.__class__ is ND else a), reaches
-    lane = np.arange(32)
-    by = lanes_of(b, np.uint32).astype(np.int64) & 31
-    clamp = lanes_of(c, np.uint32).astype(np.int64)
-    segment, limit = (clamp >> 8) & 31, clamp & 31
-    inside: Any
-    highest = (lane & segment) | (limit & ~segment)
-    if mode == "up":
-        source = lane - by
-        inside = source >= highest
-    elif mode == "down":
-        source = lane + by
-        inside = source <= highest
-    elif mode == "bfly":
-        source = lane ^ by
-        inside = source <= highest
-    else:
-        source = (lane & segment) | (by & ~segment)
-        inside = source <= highest
-    source = np.where(inside, source, lane)
-    value = a[source] if a.__class__ is ND else a
-    if frag.lanes.count == 1:
-        first = frag.lanes.first
-        return pick(value, first), bool(inside[first])
-    return value, inside
-
-
-def _bits(frag: Fragment, p: Any) -> int:
-    if p.__class__ is ND:
-        return int.from_bytes(np.packbits(p, bitorder="little").tobytes(), "little") & frag.mask
-    return frag.mask if p else 0
-
-
-def vote(frag: Fragment, mode: str, p: Any) -> Any:
-    yes = _bits(frag, p)
-    if mode == "ballot":
-        return yes
-    if mode == "any":
-        return yes != 0
-    if mode == "all":
-        return yes == frag.mask
-    return yes in (0, frag.mask)
-
-
-def match(frag: Fragment, mode: str, value: Any) -> tuple[Any, Any]:
-    items = {lane: pick(value, lane) for lane in frag.lanes.lanes}
-    groups: dict[int, int] = {}
-    for lane, item in items.items():
-        groups[item] = groups.get(item, 0) | 1 << lane
-    if mode == "all":
-        same = len(groups) == 1
-        return (frag.mask if same else 0), same
-    if len(groups) == 1:
-        return frag.mask, True
-    out = np.zeros(32, np.uint32)
-    for lane, item in items.items():
-        out[lane] = groups[item]
-    return out, True
-
-
-def redux(frag: Fragment, name: str, is_signed: bool, value: Any) -> int:
-    items = [pick(value, lane) for lane in frag.lanes.lanes]
-    if name in ("min", "max"):
-        pick_one = min if name == "min" else max
-        return int(pick_one(items, key=lambda x: signed(x, 32) if is_signed else x))
-    total = items[0]
-    for item in items[1:]:
-        total = {"add": total + item, "and": total & item, "or": total | item, "xor": total ^ item}[name]
-    return int(total) & M32
-
-
-def elect(frag: Fragment, members: Any) -> tuple[int, Any]:
-    """(leader, whether this lane is the leader)."""
-    mask = uniform(frag, members, "membermask") & frag.warp.live
-    leader = (mask & -mask).bit_length() - 1
-    if frag.lanes.count == 1:
-        return leader, frag.lanes.first == leader
-    return leader, np.arange(32) == leader
-
-
-def lanemask_eq(frag: Fragment) -> Any:
-    return 1 << frag.lane if frag.lane.__class__ is int else np.uint32(1) << frag.lane
-
-
-def lanemask_lt(frag: Fragment) -> Any:
-    return (1 << frag.lane) - 1 if frag.lane.__class__ is int else (np.uint32(1) << frag.lane) - np.uint32(1)
-
-
-def lanemask_le(frag: Fragment) -> Any:
-    return lanemask_lt(frag) | lanemask_eq(frag)
-
-
-def lanemask_gt(frag: Fragment) -> Any:
-    return lanemask_le(frag) ^ M32
-
-
-def lanemask_ge(frag: Fragment) -> Any:
-    return lanemask_lt(frag) ^ M32
-
-
-def own_cta(frag: Fragment, address: Any, rank: Any, space: str) -> Any:
-    """mapa in a cluster of one CTA."""
-    if uniform(frag, rank, "the rank of mapa") != 0:
-        raise Fault("mapa to a CTA rank that the cluster does not have")
-    return (
-        address
-        if space != "generic" or address.__class__ is ND or address >= SHARED_WINDOW
-        else address + SHARED_WINDOW
-    )

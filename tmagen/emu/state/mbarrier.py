@@ -259,6 +259,12 @@ def _wait_apart(
     return again(next_block)
 
 
+def look(fragment: Fragment, cta: Any, next_block: int) -> int:
+    """After a strong load or an atomic: another thread may have to run before it gives something else."""
+    cta.polls += 1
+    return again(next_block)
+
+
 def poll(fragment: Fragment, cta: Any, seen: Any, next_block: int) -> int:
     """After a wait that is only a look: when it was false, let the others run before the program goes on."""
     if seen.__class__ is ND:
