@@ -39,8 +39,8 @@ class Mutation:
 DEADLOCK = "deadlock"
 WAIT_FULL = r"ptx::mbarrier_wait_parity\(&smem\.full\[stage\],[^;]*;"
 WAIT_MMA = r"ptx::mbarrier_wait_parity\(&smem\.mma_done,[^;]*;"
-MAP_A = r'(encode_map\(map_a, "a",[^;]*)'
-MAP_D = r'(encode_map\(map_d, "d",[^;]*)'
+MAP_A = r'(encode_map\(maps\.a, "a",[^;]*)'
+MAP_D = r'(encode_map\(maps\.d, "d",[^;]*)'
 
 MUTATIONS = [
     Mutation("map of A without swizzle", MAP_A + "SWIZZLE_128B", r"\1SWIZZLE_NONE"),
@@ -73,7 +73,7 @@ MUTATIONS = [
     Mutation("one buffer of A for two stages", r"smem\.a\[stage\]", "smem.a[0]"),
     Mutation("row coordinate of A off by one", r"(&map_a,[^;]*tile\.m \* kBlockM)", r"\1 + 1"),
     Mutation("row coordinate of D off by one", r"(&map_d,[^;]*tile\.m \* kBlockM)", r"\1 + 1"),
-    Mutation("last K tile forgotten", r"\(args\.k \+ kBlockK - 1\) / kBlockK", "args.k / kBlockK"),
+    Mutation("last K tile forgotten", r"tiles_of\(args\.k, kBlockK\)", "args.k / kBlockK"),
     Mutation("box of A one row short", MAP_A + "kBlockM", r"\1kBlockM - 1", (DEADLOCK,)),
     Mutation("stride of A 16 bytes too short", MAP_A + r"args\.lda", r"\1(args.lda - 8)"),
     Mutation("stride of A 16 bytes too long", MAP_A + r"args\.lda", r"\1(args.lda + 8)", ("outside every allocation",)),
@@ -88,7 +88,7 @@ MUTATIONS = [
     ),
     Mutation(
         "host part that reads device memory",
-        r"(const int64_t m_tiles = \(args)",
+        r"(const int64_t m_tiles = tiles_of)",
         r"if (*reinterpret_cast<const volatile int*>(args.a) == 1) return cudaErrorUnknown; \1",
         ("SIGSEGV",),
     ),

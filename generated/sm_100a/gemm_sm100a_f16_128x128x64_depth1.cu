@@ -698,6 +698,20 @@ inline cudaError_t check_extent(const char* name, int64_t extent) {
   return cudaSuccess;
 }
 
+inline int64_t tiles_of(int64_t extent, uint32_t block) { return (extent + block - 1) / block; }
+
+inline cudaError_t check_shape(const GemmArgs& args) {
+  cudaError_t status = check_extent("m", args.m);
+  if (status == cudaSuccess) status = check_extent("n", args.n);
+  if (status == cudaSuccess) status = check_extent("k", args.k);
+  if (status != cudaSuccess) return status;
+
+  if (tiles_of(args.n, kBlockN) > kMaxGridY) {
+    return fail(cudaErrorInvalidValue, "n", args.n, "gives more tiles than kMaxGridY");
+  }
+  return cudaSuccess;
+}
+
 // A row-major matrix that TMA reads or writes: its base and its rows start on 16-byte boundaries.
 inline cudaError_t check_matrix(const char* name, const void* data, const char* ld_name, int64_t ld,
                                 int64_t columns, int64_t element_bytes) {
@@ -713,6 +727,17 @@ inline cudaError_t check_matrix(const char* name, const void* data, const char* 
     return fail(cudaErrorInvalidValue, ld_name, ld, "must be a multiple of 16 bytes");
   }
   return cudaSuccess;
+}
+
+inline cudaError_t check_matrices(const GemmArgs& args) {
+  cudaError_t status = cudaSuccess;
+  if (args.k > 0) {
+    status = check_matrix("a", args.a, "lda", args.lda, args.k, kElementBytes);
+    if (status != cudaSuccess) return status;
+    status = check_matrix("b", args.b, "ldb", args.ldb, args.k, kElementBytes);
+    if (status != cudaSuccess) return status;
+  }
+  return check_matrix("d", args.d, "ldd", args.ldd, args.n, kDElementBytes);
 }
 
 inline cudaError_t check_device() {
@@ -733,8 +758,10 @@ inline cudaError_t check_device() {
     return fail(status, "cudaDeviceGetAttribute", cudaGetErrorString(status));
   }
   if (major != 10 || minor != 0) {
-    return fail(cudaErrorNoKernelImageForDevice, "10 x compute capability", 10 * major + minor,
-                "this kernel is for sm_100a only");
+    std::snprintf(last_error_text(), kErrorTextBytes,
+                  "device %d has compute capability %d.%d: this kernel is for sm_100a only", device,
+                  major, minor);
+    return cudaErrorNoKernelImageForDevice;
   }
   if (smem_bytes < static_cast<int>(kSmemBytes)) {
     return fail(cudaErrorLaunchOutOfResources, "shared memory per block", smem_bytes,
@@ -781,50 +808,41 @@ inline cudaError_t encode_map(CUtensorMap& map, const char* name, CUtensorMapDat
   return cudaSuccess;
 }
 
-// Starts the kernel on `stream` of the current device. Safe from several threads, and while the
-// stream is being captured: a graph keeps the pointers and the shape, as kernel parameters.
-[[maybe_unused]] static cudaError_t launch(const GemmArgs& args, cudaStream_t stream) {
-  cudaError_t status = check_extent("m", args.m);
-  if (status == cudaSuccess) status = check_extent("n", args.n);
-  if (status == cudaSuccess) status = check_extent("k", args.k);
-  if (status != cudaSuccess) return status;
-  if (args.m == 0 || args.n == 0) return cudaSuccess;  // D has no elements
+// The kernel's tensor maps. With k = 0 those of A and B stay empty: the kernel does not touch them.
+struct Maps {
+  CUtensorMap a{};
+  CUtensorMap b{};
+  CUtensorMap d{};
+};
 
-  const int64_t m_tiles = (args.m + kBlockM - 1) / kBlockM;
-  const int64_t n_tiles = (args.n + kBlockN - 1) / kBlockN;
-  const int64_t k_tiles = (args.k + kBlockK - 1) / kBlockK;
-  if (n_tiles > kMaxGridY) {
-    return fail(cudaErrorInvalidValue, "n", args.n, "gives more tiles than kMaxGridY");
-  }
-
+inline cudaError_t encode_maps(const GemmArgs& args, Maps& maps) {
+  cudaError_t status = cudaSuccess;
   if (args.k > 0) {
-    status = check_matrix("a", args.a, "lda", args.lda, args.k, kElementBytes);
-    if (status == cudaSuccess) {
-      status = check_matrix("b", args.b, "ldb", args.ldb, args.k, kElementBytes);
-    }
-    if (status != cudaSuccess) return status;
-  }
-  status = check_matrix("d", args.d, "ldd", args.ldd, args.n, kDElementBytes);
-  if (status == cudaSuccess) status = check_device();
-  if (status != cudaSuccess) return status;
-
-  CUtensorMap map_a{};  // left empty when K is 0: the kernel does not touch them then
-  CUtensorMap map_b{};
-  CUtensorMap map_d{};
-  if (args.k > 0) {
-    status = encode_map(map_a, "a", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.a, args.k, args.m,
+    status = encode_map(maps.a, "a", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.a, args.k, args.m,
                         args.lda * kElementBytes, kAtomElems, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
     if (status != cudaSuccess) return status;
-    status = encode_map(map_b, "b", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.b, args.k, args.n,
+    status = encode_map(maps.b, "b", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.b, args.k, args.n,
                         args.ldb * kElementBytes, kAtomElems, kBlockN, CU_TENSOR_MAP_SWIZZLE_128B);
     if (status != cudaSuccess) return status;
   }
   // The columns that TMA stores. With none the map is not used, but it may not be empty.
-  const int64_t edge_columns = args.n % kChunkCols;
-  const int64_t whole_columns = args.n - edge_columns;
-  const int64_t map_columns = whole_columns > 0 ? whole_columns : args.n;
-  status = encode_map(map_d, "d", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.d, map_columns, args.m,
-                      args.ldd * kDElementBytes, kBoxCols, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
+  const int64_t whole_columns = args.n - args.n % kChunkCols;
+  const int64_t columns = whole_columns > 0 ? whole_columns : args.n;
+  return encode_map(maps.d, "d", CU_TENSOR_MAP_DATA_TYPE_FLOAT16, args.d, columns, args.m,
+                    args.ldd * kDElementBytes, kBoxCols, kBlockM, CU_TENSOR_MAP_SWIZZLE_128B);
+}
+
+// Starts the kernel on `stream` of the current device. Safe from several threads, and while the
+// stream is being captured: a graph keeps the pointers and the shape, as kernel parameters.
+[[maybe_unused]] static cudaError_t launch(const GemmArgs& args, cudaStream_t stream) {
+  cudaError_t status = check_shape(args);
+  if (status != cudaSuccess) return status;
+  if (args.m == 0 || args.n == 0) return cudaSuccess;  // D has no elements
+
+  Maps maps;
+  status = check_matrices(args);
+  if (status == cudaSuccess) status = check_device();
+  if (status == cudaSuccess) status = encode_maps(args, maps);
   if (status != cudaSuccess) return status;
 
   // An attribute of the current device, and cheap enough to set each time: no state to guard.
@@ -834,17 +852,20 @@ inline cudaError_t encode_map(CUtensorMap& map, const char* name, CUtensorMapDat
     return fail(status, "cudaFuncSetAttribute", cudaGetErrorString(status));
   }
 
+  const int64_t m_tiles = tiles_of(args.m, kBlockM);
+  const int64_t n_tiles = tiles_of(args.n, kBlockN);
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<uint32_t>(m_tiles), static_cast<uint32_t>(n_tiles));
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = kSmemBytes;
   config.stream = stream;
+  const int64_t edge_columns = args.n % kChunkCols;
   const Edge edge{reinterpret_cast<uint16_t*>(args.d), args.ldd,
-                  static_cast<uint32_t>(args.m), static_cast<uint32_t>(whole_columns),
+                  static_cast<uint32_t>(args.m), static_cast<uint32_t>(args.n - edge_columns),
                   static_cast<uint32_t>(edge_columns)};
   const Problem problem{static_cast<uint32_t>(m_tiles), static_cast<uint32_t>(n_tiles),
-                        static_cast<uint32_t>(k_tiles)};
-  status = cudaLaunchKernelEx(&config, kernel, map_a, map_b, map_d, problem, edge);
+                        static_cast<uint32_t>(tiles_of(args.k, kBlockK))};
+  status = cudaLaunchKernelEx(&config, kernel, maps.a, maps.b, maps.d, problem, edge);
   if (status != cudaSuccess) {
     return fail(status, "cudaLaunchKernelEx", cudaGetErrorString(status));
   }
