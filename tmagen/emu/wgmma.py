@@ -9,8 +9,8 @@ of their K ranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,11 @@ _UNIT_DTYPE = np.dtype(np.complex128)  # 16 opaque bytes; NumPy gathers it faste
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What the text of one wgmma.mma_async fixes. `accumulator` numbers its set of D registers within the kernel."""
+    """What the text of one wgmma.mma_async fixes. `accumulator` numbers its set of D registers within the kernel, and
+    `overlaps` are the others that share registers with it.
+
+    `checked` are the descriptors (A, B, bytes of shared memory) that were found to be right.
+    """
 
     n: int
     a: Format
@@ -48,13 +52,15 @@ class Form:
     saturate: bool
     accumulator: int
     a_in_registers: bool
+    overlaps: tuple[int, ...] = ()
+    checked: set[tuple[int, int, int]] = field(default_factory=set)
 
-    @property
+    @cached_property
     def k(self) -> int:
         """Elements of K: 32 bytes of an operand's row (PTX ISA, "Matrix shape" of wgmma)."""
         return 32 // self.a.nbytes
 
-    @property
+    @cached_property
     def matrix_dtype(self) -> npt.DTypeLike:
         """How the accumulator is kept: float16 ones as float32, rounded after each instruction."""
         return np.int32 if self.d is Format.S32 else np.float32
@@ -83,9 +89,13 @@ class Op:
     def check(self, smem_bytes: int) -> None:
         """Raises Fault, NotJudged for what is wrong with the descriptors."""
         form = self.form
+        if (self.a, self.b, smem_bytes) in form.checked:
+            return
         if not form.a_in_registers:
             _plan((self.a,), M, form.k, form.a.nbytes, form.a_major, smem_bytes)
         _plan((self.b,), form.n, form.k, form.b.nbytes, form.b_major, smem_bytes)
+        if len(form.checked) < 4096:
+            form.checked.add((self.a, self.b, smem_bytes))
 
 
 @np.errstate(over="ignore", invalid="ignore")

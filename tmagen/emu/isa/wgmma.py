@@ -83,6 +83,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     signs = [] if integer else [_choice(cx, ins, operand, (1, -1)) for operand in rest[:2]]
     transposed = [_choice(cx, ins, operand, (0, 1)) for operand in rest[2:]]
     majors = [Major(bit) for bit in ([0, *transposed] if in_registers else transposed)] or [Major.K, Major.K]
+    accumulator = table.accumulator(types.d, d_slots)
     form = MmaForm(
         n=types.n,
         a=types.a,
@@ -92,8 +93,9 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
         b_major=majors[1],
         negate=signs.count(-1) == 1,
         saturate=types.saturate,
-        accumulator=table.accumulator(types.d, d_slots),
+        accumulator=accumulator,
         a_in_registers=in_registers,
+        overlaps=table.overlaps[accumulator],
     )
     registers, a_set = "None", 0
     if isinstance(a, Vec):

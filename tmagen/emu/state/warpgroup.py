@@ -107,8 +107,7 @@ def wgmma(
         b = uniform(frag, b, "the descriptor of B")
     if accumulate.__class__ is ND:
         accumulate = bool(uniform(frag, accumulate, "scale-d"))
-    table = cta.program.wgmma
-    form = table.forms[number]
+    form = cta.program.wgmma.forms[number]
     position = me.issued - group.started
     if position == len(group.pending):
         if not position and not group.started and cta.nwarps < WARPS * (group.index + 1):
@@ -120,11 +119,12 @@ def wgmma(
         if op.a != a or op.b != b or op.form is not form or op.accumulate != accumulate:
             raise _mismatch(group, warp.index, op, form, a, b, accumulate)
     accumulator = form.accumulator
-    for other in table.overlaps[accumulator]:
+    for other in form.overlaps:
         if other in me.held:
             _settle(cta, me, other)
     if accumulator not in me.held:
         if accumulate:
+            table = cta.program.wgmma
             values = [me.registers[i] for i in table.accumulators[accumulator]]
             op.initial[me.rank] = datapath.d_from_registers(form.d, values)
         me.held.add(accumulator)
