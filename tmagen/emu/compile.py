@@ -16,6 +16,7 @@ from typing import Any
 from tmagen.emu import compile_wgmma
 from tmagen.emu.compile_blocks import Block, Graph, build, registers_of, split_operands
 from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
+from tmagen.emu.compile_order import ordered
 from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
@@ -260,14 +261,15 @@ class BlockEmitter(Emitter):
             for slot in loads:
                 self.line(f"    v{slot} = R[{place[slot]}]")
                 self.line(f"    if v{slot}.__class__ is ND: v{slot} = v{slot}.item(n)")
+        body = ordered(block.body)
         at = 0
-        while at < len(block.body):
-            self.current = block.body[at]
-            run = self._run(at)
+        while at < len(body):
+            self.current = body[at]
+            run = self._run(body, at)
             if len(run) > 1 and self._batch(run):
                 at += len(run)
             else:
-                self._instruction(block.body[at])
+                self._instruction(body[at])
                 at += 1
             self.first_in_block = False
         if not self.returned:
@@ -313,9 +315,8 @@ class BlockEmitter(Emitter):
         self.line(f"p = {predicate}")
         self.ret(f"({taken} if p else {other}) if p.__class__ is not ND else branch(F, p, {taken}, {other})")
 
-    def _run(self, at: int) -> list[Instruction]:
+    def _run(self, body: list[Instruction], at: int) -> list[Instruction]:
         """The instructions from `at` on that have one opcode and do not depend on each other."""
-        body = self.block.body
         first = body[at]
         spec = registry.find(first.opcode)
         if spec is None or spec.batch is None:

@@ -82,6 +82,32 @@ def st_shared_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values
     _scatter(frag, cta, address, total, cta.arrays[total], buffer.view(_CELL[total])[:, 0])
 
 
+def st_shared_together(
+    frag: Fragment, cta: Any, nbytes: int, count: int, addresses: tuple[Any, ...], values: tuple[tuple[Any, ...], ...]
+) -> bool:
+    """Several stores of `count` elements per lane each, in order. False, with nothing stored, where an address needs a
+    closer look: one by one then.
+    """
+    if frag.lanes.index is not None or any(address.__class__ is not ND for address in addresses):
+        return False
+    total = nbytes * count
+    places = np.array(addresses)
+    low, high = int(places.min()), int(places.max())
+    if low < cta.first_shared or high > cta.shared_end - total or int(np.bitwise_or.reduce(places, None)) & (total - 1):
+        return False
+    if cta.low_barrier - total < high and low < cta.high_barrier:
+        return False
+    if cta.mma_queue:
+        cta.flush_mma()
+    buffer = np.empty((len(addresses), 32, count), UNSIGNED[8 * nbytes])
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            buffer[i, :, j] = value
+    # Of several stores to one place the last in program order stays, as NumPy assigns in order.
+    cta.arrays[total][places >> _SHIFT[total]] = buffer.view(_CELL[total])[:, :, 0]
+    return True
+
+
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 _MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 _CELL: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: _SIXTEEN}

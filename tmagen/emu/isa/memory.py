@@ -103,7 +103,33 @@ def ld(cx: Emitter, ins: Instruction) -> None:
         cx.ret(f"look(F, C, {cx.next_block})")
 
 
-@instruction("st", pure=False, dests=0)
+def _shared_stores(cx: Emitter, run: list[Instruction]) -> bool:
+    """Stores of one form to shared memory as one array operation, or one by one where that needs a closer look."""
+    form = Form(run[0], "st")
+    kind = form.last()
+    if cx.listening or kind not in ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"):
+        return False
+    space, count, policy = _qualifiers(form)
+    nbytes = WIDTH[kind] // 8
+    if space != "shared" or policy or nbytes * count > 16 or any(len(ins.operands) != 2 for ins in run):
+        return False
+    places, values = [], []
+    for ins in run:
+        a, b = ins.operands
+        items = b.items if isinstance(b, Vec) else (b,)
+        if len(items) != count:
+            return False
+        places.append(address(cx, a))
+        values.append(f"({''.join(f'{cx.sized(item, WIDTH[kind])}, ' for item in items)})")
+    together = f"F, C, {nbytes}, {count}, ({', '.join(places)}), ({', '.join(values)})"
+    cx.line(f"if not st_shared_together({together}):")
+    for ins, place, value in zip(run, places, values, strict=True):
+        cx.current = ins
+        cx.line(f"    st_shared_vector(F, C, {place}, {nbytes}, {value})")
+    return True
+
+
+@instruction("st", pure=False, dests=0, batch=_shared_stores)
 def st(cx: Emitter, ins: Instruction) -> None:
     """Store to any state space."""
     form = Form(ins, "st")
