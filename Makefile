@@ -59,8 +59,9 @@ lint: .venv/dev.stamp  ## Check style, types, import layers, templates and the f
 	$(BIN)/python -m pytest -q tests/test_template_logic.py
 
 .PHONY: regen
-regen: .venv/run.stamp  ## Write generated/ anew from the templates
+regen: .venv/run.stamp  ## Write generated/ anew from the templates, and the pages that are made from the code
 	$(BIN)/python -m tools.regen
+	$(BIN)/python -m tools.emulator_docs
 
 .PHONY: bench
 bench: .venv/dev.stamp  ## Measure what the project promises to be fast at
