@@ -89,6 +89,15 @@ def test_exit_with_a_load_outstanding_is_a_fault() -> None:
     assert caught.value.instruction.startswith("cp.async.bulk.shared::cluster")  # type: ignore[union-attr]
 
 
+def test_bytes_that_nobody_expected_land_in_a_later_phase() -> None:
+    second = LOAD.split("\n", 1)[1]
+    again = WAIT.replace("[%r91], 0", "[%r91], 1")
+    with pytest.raises(Fault, match="issued in phase 0 completes in phase 1"):
+        execute(LANE + START + one(1, LOAD + second) + WAIT + again, DATA, declarations=SHARED, completion="lazy")
+    with pytest.raises(Fault, match="tx bytes are outstanding"):
+        execute(LANE + START + one(1, LOAD + second) + WAIT, DATA, declarations=SHARED)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

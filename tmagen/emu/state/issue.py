@@ -45,8 +45,8 @@ def tma_load(
             tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords]),
         )
         _own_mask(pick(mask, lane))
-        barrier_at(cta, at)
-        cta.engine.issue(frag, lane, COPY, _Load(cta, tmap, dst, target, at))
+        phase = barrier_at(cta, at).phase
+        cta.engine.issue(frag, lane, COPY, _Load(cta, tmap, dst, target, at, phase))
 
 
 class _Load:
@@ -58,14 +58,26 @@ class _Load:
         self.args = args
 
     def __call__(self) -> None:
-        cta, tmap, dst, coords, at = self.args
+        cta, tmap, dst, coords, at, phase = self.args
         if cta.mma_queue:
             cta.flush_mma()
         if cta.low_barrier < dst + tmap.footprint and dst < cta.high_barrier:
             cta.check_overwrite(dst, tmap.footprint, "tensor copy")
         if dst < cta.first_shared:
             cta.bad_shared(dst, tmap.footprint, "tensor copy")
-        barrier_at(cta, at).complete(tma.load(tmap, cta.memory, cta.smem, dst, coords))
+        nbytes = tma.load(tmap, cta.memory, cta.smem, dst, coords)
+        _complete(cta, at, phase, nbytes)
+
+
+def _complete(cta: Any, at: int, phase: int, nbytes: int) -> None:
+    """Bytes arrive on a barrier. The phase that they were issued in expects them, so it cannot have ended before."""
+    barrier = barrier_at(cta, at)
+    if barrier.phase != phase:
+        raise Fault(
+            f"a copy of {nbytes:,} bytes issued in phase {phase} completes in phase {barrier.phase}: the phase ended "
+            f"without its bytes, which nobody had expected ({barrier})"
+        )
+    barrier.complete(nbytes)
 
 
 def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...]) -> None:
@@ -87,16 +99,16 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
         src, n = pick(source, lane), pick(nbytes, lane)
         _own_mask(pick(mask, lane))
         _check_bulk(dst, src, n)
-        barrier_at(cta, at)
+        phase = barrier_at(cta, at).phase
 
-        def run(dst: int = dst, src: int = src, n: int = n, at: int = at) -> None:
+        def run(dst: int = dst, src: int = src, n: int = n, at: int = at, phase: int = phase) -> None:
             if cta.mma_queue:
                 cta.flush_mma()
             cta.check_shared(dst, n, "bulk copy")
             cta.check_overwrite(dst, n, "bulk copy")
             if n:
                 cta.smem[dst : dst + n] = cta.memory.view(src, n)
-            barrier_at(cta, at).complete(n)
+            _complete(cta, at, phase, n)
 
         cta.engine.issue(frag, lane, COPY, run)
 
