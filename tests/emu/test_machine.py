@@ -33,6 +33,13 @@ def test_processes_share_the_work_and_the_memory(jobs: int) -> None:
     assert calls[-1] == (7, 7) and calls == sorted(calls)
 
 
+def test_more_ctas_than_portions() -> None:
+    memory = GlobalMemory()
+    what, out = launch(memory, 4100)
+    run(module(BODY), what, memory, jobs=2)
+    assert out.tolist() == list(range(5, 4105))
+
+
 @pytest.mark.parametrize("bad", [0, 1, 6])
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_an_error_in_any_process_is_the_runs_error(bad: int, jobs: int) -> None:

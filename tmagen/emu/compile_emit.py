@@ -16,7 +16,7 @@ LOCAL_WINDOW = 1 << 57
 PARAM_WINDOW = 1 << 58
 
 SPECIAL = {
-    "tid.x": "F.tx", "tid.y": "F.ty", "tid.z": "F.tz",
+    "tid.x": "own(F, F.warp.tx)", "tid.y": "own(F, F.warp.ty)", "tid.z": "own(F, F.warp.tz)",
     "ntid.x": "C.ntid[0]", "ntid.y": "C.ntid[1]", "ntid.z": "C.ntid[2]",
     "ctaid.x": "C.ctaid[0]", "ctaid.y": "C.ctaid[1]", "ctaid.z": "C.ctaid[2]",
     "nctaid.x": "C.nctaid[0]", "nctaid.y": "C.nctaid[1]", "nctaid.z": "C.nctaid[2]",
@@ -25,7 +25,7 @@ SPECIAL = {
     "cluster_ctaid.x": "0", "cluster_ctaid.y": "0", "cluster_ctaid.z": "0",
     "cluster_nctaid.x": "1", "cluster_nctaid.y": "1", "cluster_nctaid.z": "1",
     "cluster_ctarank": "0", "cluster_nctarank": "1", "is_explicit_cluster": "False",
-    "laneid": "F.lane", "warpid": "F.warp.index", "nwarpid": "C.nwarps",
+    "laneid": "own(F, F.warp.lane)", "warpid": "F.warp.index", "nwarpid": "C.nwarps",
     "smid": "C.smid", "nsmid": "C.nsmid", "gridid": "0",
     "lanemask_eq": "lanemask_eq(F)", "lanemask_lt": "lanemask_lt(F)", "lanemask_le": "lanemask_le(F)",
     "lanemask_gt": "lanemask_gt(F)", "lanemask_ge": "lanemask_ge(F)",

@@ -129,8 +129,9 @@ def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
 
 
 def _run_split(context: Context, total: int, jobs: int, progress: Progress | None) -> None:
-    """Fork `jobs - 1` workers; this process is the last. CTAs go round robin, so that each gets its share of waves."""
+    """Fork `jobs - 1` workers; this process is the last. Each takes the next CTAs when it has none left."""
     counters = mmap.mmap(-1, 8 * jobs)
+    queue = _queue(total)
     workers: list[tuple[int, int]] = []
     failure: EmulatorError | None = None
     try:
@@ -139,17 +140,13 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
             pid = os.fork()
             if pid == 0:
                 os.close(reader)
-                _work(context, number, total, jobs, counters, writer)
+                _work(context, number, total, jobs, counters, queue, writer)
             os.close(writer)
             workers.append((pid, reader))
         try:
-            for done, index in enumerate(range(0, total, jobs), 1):
-                Cta(context, _ctaid(index, context.launch.grid)).run()
-                struct.pack_into("<q", counters, 0, done)
+            for _ in _take(context, 0, total, jobs, counters, queue):
                 if progress is not None:
                     progress(sum(_counts(counters, jobs)), total)
-                if any(count < 0 for count in _counts(counters, jobs)):
-                    break
         except EmulatorError as error:
             failure = error
             struct.pack_into("<q", counters, 0, -1)
@@ -161,10 +158,11 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
             outcome = pickle.loads(raw)
             if outcome is not None and failure is None:
                 failure = outcome
-        workers_pids, workers = [pid for pid, _ in workers], []
-        for pid in workers_pids:
+        finished, workers = workers, []
+        for pid, _ in finished:
             os.waitpid(pid, 0)
     finally:
+        os.close(queue)
         for pid, _ in workers:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
@@ -174,19 +172,47 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
         progress(total, total)
 
 
+_MAX_PORTIONS = 4096
+
+
+def _queue(total: int) -> int:
+    """A pipe with the first CTA of each portion: a read takes one, and no two processes take the same."""
+    reader, writer = os.pipe()
+    # All of it fits a pipe (64 KiB), so the writes do not wait for a reader.
+    for first in range(0, total, _portion(total)):
+        os.write(writer, struct.pack("<q", first))
+    os.close(writer)
+    return reader
+
+
+def _portion(total: int) -> int:
+    return -(-total // _MAX_PORTIONS)
+
+
+def _take(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, queue: int) -> Iterator[int]:
+    """Run portions until there are none, or another process has failed; yields after each CTA."""
+    done = 0
+    while raw := os.read(queue, 8):
+        (first,) = struct.unpack("<q", raw)
+        for index in range(first, min(total, first + _portion(total))):
+            Cta(context, _ctaid(index, context.launch.grid)).run()
+            done += 1
+            struct.pack_into("<q", counters, 8 * number, done)
+            yield index
+        if any(count < 0 for count in _counts(counters, jobs)):
+            return
+
+
 def _counts(counters: mmap.mmap, jobs: int) -> list[int]:
     return list(struct.unpack_from(f"<{jobs}q", counters, 0))
 
 
-def _work(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, writer: int) -> None:
+def _work(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, queue: int, writer: int) -> None:
     """A worker's life; it never returns."""
     outcome: BaseException | None = None
     try:
-        for done, index in enumerate(range(number, total, jobs), 1):
-            Cta(context, _ctaid(index, context.launch.grid)).run()
-            struct.pack_into("<q", counters, 8 * number, done)
-            if any(count < 0 for count in _counts(counters, jobs)):
-                break
+        for _ in _take(context, number, total, jobs, counters, queue):
+            pass
     except BaseException as error:
         outcome = error
         struct.pack_into("<q", counters, 8 * number, -1)

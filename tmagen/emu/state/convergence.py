@@ -56,7 +56,7 @@ class Fragment:
     array when they load it, and what they do not change stays the array that the other lanes hold too.
     """
 
-    __slots__ = ("R", "lane", "lanes", "mask", "one", "pc", "state", "tx", "ty", "tz", "wait", "warp")
+    __slots__ = ("R", "lanes", "mask", "one", "pc", "state", "wait", "warp")
 
     def __init__(self, warp: Warp, mask: int, registers: list[Any], pc: int) -> None:
         self.warp = warp
@@ -70,18 +70,7 @@ class Fragment:
         """These lanes, from now on."""
         self.mask = mask
         self.lanes = lanes = lane_set(mask)
-        warp = self.warp
-        self.lane: Any
-        self.tx: Any
-        self.ty: Any
-        self.tz: Any
-        if lanes.count == 1:
-            self.one = lane = lanes.first
-            self.lane = lane
-            self.tx, self.ty, self.tz = pick(warp.tx, lane), pick(warp.ty, lane), pick(warp.tz, lane)
-        else:
-            self.one = -1
-            self.lane, self.tx, self.ty, self.tz = warp.lane, warp.tx, warp.ty, warp.tz
+        self.one = lanes.first if lanes.count == 1 else -1
 
     def wake(self) -> None:
         """What the fragment waits for has happened."""
@@ -248,9 +237,14 @@ def branch(fragment: Fragment, p: Any, taken: int, other: int) -> int:
     return SWITCH
 
 
+def _size(way: tuple[int, int]) -> int:
+    return way[1].bit_count()
+
+
 def split(fragment: Fragment, ways: dict[int, int]) -> None:
     """Give each group of lanes (`ways`: block -> lanes) its own fragment; the largest keeps this one."""
-    order = sorted(ways.items(), key=lambda way: way[1].bit_count())
+    order = list(ways.items())
+    order.sort(key=_size)
     warp = fragment.warp
     for pc, mask in order[:-1]:
         part = Fragment(warp, mask, fragment.R.copy(), pc)
@@ -310,6 +304,11 @@ def uniform(fragment: Fragment, value: Any, what: str) -> int:
     if not (active == first).all():
         raise Fault(f"{what} differs between the lanes of a warp: {sorted(set(active.tolist()))[:4]}...")
     return first
+
+
+def own(fragment: Fragment, value: Any) -> Any:
+    """A value of the warp's lanes, as the fragment sees it."""
+    return value if fragment.one < 0 or value.__class__ is not ND else value.item(fragment.one)
 
 
 def pick(value: Any, lane: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from tmagen.emu import tma
 from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import Fault
+from tmagen.emu.isa.values import ND
 from tmagen.emu.mma import Mma
 from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick, uniform
 from tmagen.emu.state.engine import COPY, STORE, TENSOR
@@ -280,6 +281,8 @@ def mma(
 ) -> None:
     """k lanes that execute it issue k MMAs."""
     lanes = frag.lanes
+    if disable is not None and not any(word.__class__ is ND or word for word in disable):
+        disable = None
     if lanes.count == 1 and d.__class__ is int and a.__class__ is int and b.__class__ is int and disable is None:
         cta.start_mma(frag, lanes.first, Mma(kind, d, a, b, idesc, accumulate, in_tmem, scale, None))
         return

@@ -10,7 +10,7 @@ import numpy as np
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import M32, ND, lanes_of, signed
-from tmagen.emu.state.convergence import Fragment, pick, uniform
+from tmagen.emu.state.convergence import Fragment, own, pick, uniform
 
 
 def shuffle(frag: Fragment, mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
@@ -99,11 +99,13 @@ def elect(frag: Fragment, members: Any) -> tuple[int, Any]:
 
 
 def lanemask_eq(frag: Fragment) -> Any:
-    return 1 << frag.lane if frag.lane.__class__ is int else np.uint32(1) << frag.lane
+    lane = own(frag, frag.warp.lane)
+    return 1 << lane if lane.__class__ is int else np.uint32(1) << lane
 
 
 def lanemask_lt(frag: Fragment) -> Any:
-    return (1 << frag.lane) - 1 if frag.lane.__class__ is int else (np.uint32(1) << frag.lane) - np.uint32(1)
+    lane = own(frag, frag.warp.lane)
+    return (1 << lane) - 1 if lane.__class__ is int else (np.uint32(1) << lane) - np.uint32(1)
 
 
 def lanemask_le(frag: Fragment) -> Any:
