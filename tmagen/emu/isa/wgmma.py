@@ -82,7 +82,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
         raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
     signs = [] if integer else [_choice(cx, ins, operand, (1, -1)) for operand in rest[:2]]
     transposed = [_choice(cx, ins, operand, (0, 1)) for operand in rest[2:]]
-    majors = [Major(bit) for bit in ([0, *transposed] if in_registers else transposed)] or [Major.K, Major.K]
+    majors = [Major.K] * (2 - len(transposed)) + [Major(bit) for bit in transposed]
     accumulator = table.accumulator(types.d, d_slots)
     form = MmaForm(
         n=types.n,
