@@ -30,6 +30,8 @@ MAX_THREADS = 1024
 MAX_SHARED_BYTES = {"sm_90": 232_448, "sm_100": 232_448, "sm_103": 232_448, "sm_110": 232_448, "sm_120": 101_376}
 """Shared memory of a CTA, static and dynamic, by target (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
+_SM_COUNT = {"sm_90": 132, "sm_100": 148}
+
 
 def run(
     module: Module,
@@ -62,7 +64,16 @@ def run(
     program = compile_entry(module, launch.kernel, listening=listener is not None)
     _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
-    context = Context(program, launch, memory, completion, seed, symbols, listener=listener)
+    context = Context(
+        program,
+        launch,
+        memory,
+        completion,
+        seed,
+        symbols,
+        listener=listener,
+        sm_count=_SM_COUNT.get(_target(module), 148),
+    )
     gx, gy, gz = launch.grid
     total = gx * gy * gz
     jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total))
@@ -75,6 +86,11 @@ def run(
         else:
             _run_split(context, total, jobs, progress)
     return RunResult(total, time.perf_counter() - started, completion, jobs)
+
+
+def _target(module: Module) -> str:
+    """The architecture without its suffix: sm_100 for sm_100a."""
+    return re.sub(r"[^\d_a-z].*|[af]$", "", module.target.split(",")[0].strip())
 
 
 def _ctaid(index: int, grid: Dim3) -> Dim3:
@@ -101,7 +117,7 @@ def _check_launch(module: Module, program: Program, launch: Launch) -> None:
         raise Fault(f"launch with {threads} threads per CTA, but the kernel's .maxntid is {directives['maxntid']}")
     if "reqntid" in directives and tuple(launch.block) != (*directives["reqntid"], 1, 1)[:3]:
         raise Fault(f"launch with block {launch.block}, but the kernel's .reqntid is {directives['reqntid']}")
-    target = re.sub(r"[^\d_a-z].*|[af]$", "", module.target.split(",")[0].strip())
+    target = _target(module)
     limit = MAX_SHARED_BYTES.get(target)
     if limit is None:
         raise NotJudged(f"target {module.target}")

@@ -44,6 +44,7 @@ class Context:
     symbols: dict[str, int]
     maps: dict[int, TensorMap] = field(default_factory=dict)
     listener: Any = None
+    sm_count: int = 148
 
     @property
     def shared_end(self) -> int:
@@ -63,7 +64,9 @@ class Cta:
         self.nthreads = launch.block[0] * launch.block[1] * launch.block[2]
         self.nwarps = -(-self.nthreads // 32)
         self.live_warps = self.nwarps
-        self.smid, self.nsmid = 0, 1
+        # As if each CTA of a wave had an SM of its own, in order.
+        self.nsmid = context.sm_count
+        self.smid = (ctaid[0] + launch.grid[0] * (ctaid[1] + launch.grid[1] * ctaid[2])) % self.nsmid
         self.dynamic_smem_bytes = launch.dynamic_smem_bytes
         self.memory = context.memory
         self.params = launch.params
