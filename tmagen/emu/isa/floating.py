@@ -32,18 +32,23 @@ def arith(cx: Emitter, ins: Instruction, name: str) -> None:
         return
     if ftz or name == "div":
         raise Unknown(ins.opcode)
-    half(cx, kind, dest, sources, f"h_arith, {name!r}, ", relu, sat)
+    half(cx, kind, dest, sources, name, relu, sat)
 
 
 def half(
-    cx: Emitter, kind: str, dest: Operand, sources: Sequence[Operand], head: str, relu: bool = False, sat: bool = False
+    cx: Emitter,
+    kind: str,
+    dest: Operand,
+    sources: Sequence[Operand],
+    name: str,
+    relu: bool = False,
+    sat: bool = False,
 ) -> None:
     """A 16-bit operation on one value or on both halves of a packed one."""
-    _, name, _ = (part.strip() for part in head.split(","))
     scalar = kind.removesuffix("x2")
     width = 32 if kind.endswith("x2") else 16
     texts = ", ".join(cx.src(s, width) for s in sources)
-    call = f"h_arith({name}, {scalar!r}, {relu}, {sat}, "
+    call = f"h_arith({name!r}, {scalar!r}, {relu}, {sat}, "
     target = cx.dst(dest)
     if width == 16:
         cx.line(f"{target} = {call}{texts})")
@@ -74,7 +79,7 @@ def min_max(cx: Emitter, ins: Instruction) -> None:
     elif nan:
         raise Unknown(ins.opcode)
     else:
-        half(cx, kind, d, [a, b], f"h_arith, {ins.parts[0]!r}, ")
+        half(cx, kind, d, [a, b], ins.parts[0])
 
 
 def sign(cx: Emitter, ins: Instruction, name: str) -> None:
