@@ -21,7 +21,7 @@ from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
-from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Reg, Sym, Variable, Vec
+from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
 from tmagen.emu.state import barriers, convergence, issue, lanes, warpgroup
 from tmagen.emu.state import mbarrier as mbarriers
 
@@ -327,6 +327,8 @@ class BlockEmitter(Emitter):
             if instruction.opcode != first.opcode or instruction.guard is not None:
                 break
             results, sources = split_operands(instruction, spec)
+            if first.opcode.startswith(compile_wgmma.MMA):
+                results = ()  # D flows through
             names = [name for operand in results for name in registers_of(operand)]
             read = [name for operand in sources for name in registers_of(operand)]
             if written.intersection((*names, *read)):
@@ -391,13 +393,12 @@ class BlockEmitter(Emitter):
                 self._free.add(a_set)
                 self.line(f"check_a(F, C, {a_set})")
 
-    def accumulates(self, d: Vec) -> None:
+    def accumulates(self, d: Operand) -> None:
         """A wgmma has put the registers `d` in flight."""
         self._settled.clear()
         self._free.clear()
-        for item in d.items:
-            if isinstance(item, Reg):
-                self.constants.pop(item.name, None)
+        for name in registers_of(d):
+            self.constants.pop(name, None)
 
     def _not_judged(self, instruction: Instruction, spec: registry.Spec | None, message: str, mark: int) -> None:
         del self.lines[mark:], self.owners[mark:]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing like instructions of a block together, so that one array operation can do many of them.
+"""Bringing like instructions of a block together, so that one operation can do many of them.
 
-Compilers interleave the conversions, addresses and stores of an epilogue. What only computes registers moves before the
-shared stores ahead of it, and a conversion up to the one before, where no register stands in the way.
+Compilers interleave the conversions, addresses and stores of an epilogue, and matrix instructions with the arithmetic
+on their descriptors. What only computes registers moves before the shared stores or matrix instructions ahead of it,
+and a conversion up to the one before, where no register stands in the way.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tmagen.emu.compile_blocks import registers_of, split_operands
+from tmagen.emu.compile_wgmma import MMA
 from tmagen.emu.isa import registry
 from tmagen.emu.module import Instruction, Not
 
-_STORE = ("st.shared.", "st.shared::cta.")
-_REACH = 48  # instructions that a conversion may pass
+_GATHERED = ("st.shared.", "st.shared::cta.", MMA)
+_REACH = 256  # instructions that a conversion may pass
 
 
 @dataclass(frozen=True, eq=False)
 class _Item:
     instruction: Instruction
     pure: bool
-    store: bool
+    gathered: bool
     batched: bool
     reads: frozenset[str]
     writes: frozenset[str]
@@ -42,7 +44,7 @@ def _item(instruction: Instruction) -> _Item:
     return _Item(
         instruction,
         pure,
-        instruction.opcode.startswith(_STORE) and guard is None,
+        instruction.opcode.startswith(_GATHERED) and guard is None,
         pure and spec is not None and spec.batch is not None,
         frozenset(reads),
         frozenset(name for operand in results for name in registers_of(operand)),
@@ -51,24 +53,30 @@ def _item(instruction: Instruction) -> _Item:
 
 def ordered(body: list[Instruction]) -> list[Instruction]:
     """The instructions of a block in an order with the same meaning. Only pure ones move, and only upwards."""
-    if not any(instruction.opcode.startswith(_STORE) for instruction in body):
+    if not any(instruction.opcode.startswith(_GATHERED) for instruction in body):
         return body
+    # A collective stays first: it may send its lanes away to come again, and nothing may have run by then.
+    spec = registry.find(body[0].opcode)
+    fixed = 1 if spec is not None and spec.collective else 0
     out: list[_Item] = []
-    first_store = 0  # of the stores at the end of `out`; its length where it does not end with one
-    stored: set[str] = set()  # what they read
-    for item in map(_item, body):
-        if item.store:
+    tail = 0  # where the gathered instructions at the end of `out` begin; its length where it does not end with one
+    reads: set[str] = set()  # of the tail
+    writes: set[str] = set()
+    for item in map(_item, body[fixed:]):
+        if item.gathered:
+            if tail < len(out) and out[-1].instruction.opcode != item.instruction.opcode:
+                tail, reads, writes = len(out), set(), set()
             out.append(item)
-            stored |= item.reads
+            reads |= item.reads
+            writes |= item.writes
             continue
-        if not item.pure or item.writes & stored:
+        if not item.pure or item.writes & reads or item.writes & writes or item.reads & writes:
             out.append(item)
-            first_store, stored = len(out), set()
+            tail, reads, writes = len(out), set(), set()
             continue
-        place = _up(out, item, first_store) if item.batched else first_store
-        out.insert(place, item)
-        first_store += 1
-    return [item.instruction for item in out]
+        out.insert(_up(out, item, tail) if item.batched else tail, item)
+        tail += 1
+    return [*body[:fixed], *(item.instruction for item in out)]
 
 
 def _up(out: list[_Item], item: _Item, start: int) -> int:

@@ -64,13 +64,28 @@ def types_of(opcode: str) -> Types:
     return Types(n, d, a, b, saturate)
 
 
+@dataclass(frozen=True)
+class Run:
+    """Several wgmma.mma_async in a row: how many, their accumulators, and where the last one on each is."""
+
+    count: int
+    accumulators: frozenset[int]
+    last: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, forms: Sequence[Form]) -> Run:
+        last = {form.accumulator: i for i, form in enumerate(forms)}
+        return cls(len(forms), frozenset(last), tuple(last.items()))
+
+
 @dataclass
 class WgmmaTable:
     """Of one entry. Accumulators and sets of A registers are numbered; the accumulators' registers too, densely.
 
     `accumulators` are the register numbers of each, `formats` what they hold, `overlaps` the others that share
     registers. `first` are the registers' first values. `touching` maps a slot to the accumulators that it is part of,
-    `holding` to the sets of A registers. `forms` are the instructions, in the order in which their text was written.
+    `holding` to the sets of A registers. `forms` are the instructions, in the order in which their text was written,
+    and `runs` those that stand together.
     """
 
     numbers: dict[int, int] = field(default_factory=dict)
@@ -81,6 +96,7 @@ class WgmmaTable:
     touching: dict[int, tuple[int, ...]] = field(default_factory=dict)
     holding: dict[int, tuple[int, ...]] = field(default_factory=dict)
     forms: list[Form] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     resident: int = 0  # bit set over slots
     _known: dict[tuple[Format, tuple[int, ...]], int] = field(default_factory=dict)
     _a_sets: dict[tuple[int, ...], int] = field(default_factory=dict)

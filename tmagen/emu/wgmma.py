@@ -71,17 +71,18 @@ class Op:
 
     `fragments` are the warps' 16 rows of A where A is in registers. `initial` maps a warp's rank to its rows of D where
     they come from registers that something else wrote since; other rows go on from the matrix. `matrices` are the
-    warpgroup's accumulators by number.
+    warpgroup's accumulators by number. `line` is the generated code's, for reports.
     """
 
-    __slots__ = ("a", "accumulate", "arrived", "b", "form", "fragments", "initial", "matrices")
+    __slots__ = ("a", "accumulate", "arrived", "b", "form", "fragments", "initial", "line", "matrices")
 
-    def __init__(self, form: Form, a: int, b: int, accumulate: bool, matrices: dict[int, Matrix]) -> None:
+    def __init__(self, form: Form, a: int, b: int, accumulate: bool, matrices: dict[int, Matrix], line: int) -> None:
         self.form = form
         self.a = a
         self.b = b
         self.accumulate = accumulate
         self.matrices = matrices
+        self.line = line
         self.arrived = 0
         self.fragments: list[Matrix | None] = [None] * WARPS
         self.initial: dict[int, Matrix | float] = {}

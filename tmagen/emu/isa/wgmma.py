@@ -64,49 +64,73 @@ def _choice(cx: BlockEmitter, ins: Instruction, operand: Operand, allowed: tuple
     return value
 
 
-@instruction("wgmma.mma_async", pure=False, collective=True)
-def mma(cx: BlockEmitter, ins: Instruction) -> None:
-    """D = A * B + D, asynchronously, by four warps: A from shared memory or registers, B from shared memory."""
+def _form(cx: BlockEmitter, ins: Instruction) -> MmaForm:
+    """What the text of an instruction fixes. Raises Unknown."""
     types = compile_wgmma.types_of(ins.opcode)
     table = cx.wgmma
-    d, a, b, scale, *rest = ins.operands
+    d, a, _, _, *rest = ins.operands
     if not isinstance(d, Vec) or len(d.items) != registers_of_d(types.d, types.n):
         raise Unknown(f"{ins.opcode} with another number of registers for D")
-    d_slots = compile_wgmma.slots_of(d, cx.slots)
-    if len(set(d_slots)) != len(d.items) or any(cx.widths[slot] != 32 for slot in d_slots):
+    slots = compile_wgmma.slots_of(d, cx.slots)
+    if len(set(slots)) != len(d.items) or any(cx.widths[slot] != 32 for slot in slots):
         raise Unknown(f"{ins.opcode}: D must be different 32-bit registers")
     in_registers = isinstance(a, Vec)
+    if isinstance(a, Vec) and (len(a.items) != 4 or any(cx.width_of(item) != 32 for item in a.items)):
+        raise Unknown(f"{ins.opcode}: A must be four 32-bit registers")
     integer = types.d is Format.S32
     halves = types.a in (Format.F16, Format.BF16)
     if len(rest) != (0 if integer else 2) + (0 if not halves else 1 if in_registers else 2):
         raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
     signs = [] if integer else [_choice(cx, ins, operand, (1, -1)) for operand in rest[:2]]
-    transposed = [_choice(cx, ins, operand, (0, 1)) for operand in rest[2:]]
-    majors = [Major.K] * (2 - len(transposed)) + [Major(bit) for bit in transposed]
-    accumulator = table.accumulator(types.d, d_slots)
-    form = MmaForm(
+    transposed = [Major(_choice(cx, ins, operand, (0, 1))) for operand in rest[2:]]
+    a_major, b_major = [Major.K] * (2 - len(transposed)) + transposed
+    accumulator = table.accumulator(types.d, slots)
+    return MmaForm(
         n=types.n,
         a=types.a,
         b=types.b,
         d=types.d,
-        a_major=majors[0],
-        b_major=majors[1],
+        a_major=a_major,
+        b_major=b_major,
         negate=signs.count(-1) == 1,
         saturate=types.saturate,
         accumulator=accumulator,
         a_in_registers=in_registers,
         overlaps=table.overlaps[accumulator],
     )
+
+
+def _together(cx: BlockEmitter, run: list[Instruction]) -> bool:
+    """Several instructions at once, as most warps only repeat what the first of their warpgroup did."""
+    forms = [_form(cx, ins) for ins in run]
+    if cx.listening or any(form.a_in_registers or form.overlaps for form in forms):
+        return False
+    whole_warp(cx)
+    table = cx.wgmma
+    table.runs.append(compile_wgmma.Run.of(forms))
+    items = [f"{cx.src(a, 64)}, {cx.src(b, 64)}, {cx.pred(scale)}" for _, a, b, scale, *_ in (i.operands for i in run)]
+    cx.line(f"if not wgmma_run(F, C, {len(table.runs) - 1}, ({', '.join(f'({item})' for item in items)})):")
+    for ins, form, item in zip(run, forms, items, strict=True):
+        cx.current = ins
+        table.forms.append(form)
+        cx.line(f"    wgmma(F, C, {len(table.forms) - 1}, {item}, None, 0)")
+        cx.accumulates(ins.operands[0])
+    return True
+
+
+@instruction("wgmma.mma_async", pure=False, collective=True, batch=_together)
+def mma(cx: BlockEmitter, ins: Instruction) -> None:
+    """D = A * B + D, asynchronously, by four warps: A from shared memory or registers, B from shared memory."""
+    form = _form(cx, ins)
+    d, a, b, scale = ins.operands[:4]
     registers, a_set = "None", 0
     if isinstance(a, Vec):
-        if len(a.items) != 4 or any(cx.width_of(item) != 32 for item in a.items):
-            raise Unknown(f"{ins.opcode}: A must be four 32-bit registers")
         registers = f"({', '.join(cx.src(item, 32) for item in a.items)})"
-        a_set = table.a_set(compile_wgmma.slots_of(a, cx.slots))
+        a_set = cx.wgmma.a_set(compile_wgmma.slots_of(a, cx.slots))
     whole_warp(cx)
-    left = "0" if in_registers else cx.src(a, 64)
+    left = "0" if form.a_in_registers else cx.src(a, 64)
     cx.event("wgmma", left, cx.src(b, 64))
-    table.forms.append(form)
-    matrices = f"{len(table.forms) - 1}, {left}, {cx.src(b, 64)}, {cx.pred(scale)}"
+    cx.wgmma.forms.append(form)
+    matrices = f"{len(cx.wgmma.forms) - 1}, {left}, {cx.src(b, 64)}, {cx.pred(scale)}"
     cx.line(f"wgmma(F, C, {matrices}, {registers}, {a_set})")
     cx.accumulates(d)

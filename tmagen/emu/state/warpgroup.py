@@ -44,6 +44,7 @@ class Warpgroup:
     def __init__(self, cta: Any, index: int) -> None:
         self.index = index
         self.pending: list[Op] = []  # executed by some of the warps
+        self.runs: dict[int, Any] = {}  # position -> what the first warp there executed in a row
         self.started = 0
         self.completed = 0
         self.matrices: dict[int, Any] = {}
@@ -53,7 +54,7 @@ class Warpgroup:
         registers = cta.program.wgmma.first
         self.members = [Member(self, rank, list(registers)) for rank in range(WARPS)]
 
-    def complete(self, count: int = 1) -> None:
+    def complete(self, count: int) -> None:
         self.completed += count
         waiters = self.waiters
         if waiters:
@@ -112,7 +113,7 @@ def wgmma(
     if position == len(group.pending):
         if not position and not group.started and cta.nwarps < WARPS * (group.index + 1):
             raise Fault(f"wgmma.mma_async in warpgroup {group.index}, which has fewer than four warps")
-        op = Op(form, a, b, accumulate, group.matrices)
+        op = Op(form, a, b, accumulate, group.matrices, sys._getframe(1).f_lineno)
         group.pending.append(op)
     else:
         op = group.pending[position]
@@ -134,24 +135,65 @@ def wgmma(
     me.last[accumulator] = me.issued
     me.issued += 1
     op.arrived += 1
-    if op.arrived < WARPS:
-        return
-    del group.pending[0]
-    group.started += 1
-    op.check(cta.smem.size)
-    line = sys._getframe(1).f_lineno
+    if op.arrived == WARPS:
+        del group.pending[0]
+        _start(cta, group, [op])
+
+
+def wgmma_run(frag: Fragment, cta: Any, number: int, items: tuple[tuple[Any, Any, Any], ...]) -> bool:
+    """A warp executes several wgmma.mma_async in a row: (descriptor of A, of B, scale-d) of each.
+
+    False, with nothing done, where that is more than repeating what another warp did: one by one then.
+    """
+    me: Member = cta.members[frag.warp.index]
+    group = me.group
+    here = me.issued
+    position = here - group.started
+    if position == len(group.pending):
+        group.runs[here] = (number, items)
+        return False
+    run = cta.program.wgmma.runs[number]
+    try:
+        if frag.mask != M32 or not run.accumulators <= me.held or group.runs.get(here) != (number, items):
+            return False
+    except ValueError:  # arrays are neither equal nor not
+        return False
+    for accumulator, offset in run.last:
+        me.last[accumulator] = here + offset
+    end = position + run.count
+    me.issued = here + run.count
+    ops = group.pending[position:end]
+    for op in ops:
+        op.arrived += 1
+    if ops[0].arrived == WARPS:
+        # The instructions before have started: this warp has executed them too.
+        del group.pending[:end]
+        _start(cta, group, ops)
+    return True
+
+
+def _start(cta: Any, group: Warpgroup, ops: list[Op]) -> None:
+    """All four warps have executed these instructions."""
+    group.started += len(ops)
+    if not group.pending:
+        group.runs.clear()
+    for op in ops:
+        op.check(cta.smem.size)
     if cta.eager:
-        cta.mma_queue.append(op)
-        cta.mma_lines.append(line)
-        group.complete()
+        cta.mma_queue += ops
+        cta.mma_lines += [op.line for op in ops]
+        group.complete(len(ops))
         return
+    for op in ops:
 
-    def run() -> None:
-        cta.mma_queue.append(op)
-        cta.mma_lines.append(line)
-        group.complete()
+        def run(op: Op = op) -> None:
+            cta.mma_queue.append(op)
+            cta.mma_lines.append(op.line)
+            group.complete(1)
 
-    cta.engine.issue(group.leader, 0, TENSOR, run)
+        operation = cta.engine.issue(group.leader, 0, TENSOR, run)
+        if operation is not None:
+            operation.line = op.line
 
 
 def _mismatch(group: Warpgroup, warp: int, op: Op, form: Any, a: int, b: int, accumulate: bool) -> Fault:
