@@ -84,8 +84,8 @@ class Op:
         self.matrices = matrices
         self.line = line
         self.arrived = 0
-        self.fragments: list[Matrix | None] = [None] * WARPS
-        self.initial: dict[int, Matrix | float] = {}
+        self.fragments: list[Matrix] | None = None
+        self.initial: dict[int, Matrix | float] | None = None
 
     def check(self, smem_bytes: int) -> None:
         """Raises Fault, NotJudged for what is wrong with the descriptors."""
@@ -126,15 +126,16 @@ def _continues(first: Op, second: Op) -> bool:
 def _run(ops: list[Op], smem: Bytes, gathered: dict[Any, Matrix]) -> None:
     op, form = ops[0], ops[0].form
     if form.a_in_registers:
-        a = np.concatenate([np.concatenate(each.fragments) for each in ops], 1)  # type: ignore[arg-type]
+        a = np.concatenate([np.concatenate(each.fragments or ()) for each in ops], 1)
     else:
         a = _gather(tuple(each.a for each in ops), M, form.k, form.a, form.a_major, smem, gathered)
     b = _gather(tuple(each.b for each in ops), form.n, form.k, form.b, form.b_major, smem, gathered)
     matrix = op.matrices.get(form.accumulator)
     if matrix is None or matrix.shape[1] != form.n or matrix.dtype != form.matrix_dtype:
         matrix = op.matrices[form.accumulator] = np.zeros((M, form.n), form.matrix_dtype)
-    for rank, rows in op.initial.items():
-        matrix[ROWS * rank : ROWS * (rank + 1)] = rows
+    if op.initial is not None:
+        for rank, rows in op.initial.items():
+            matrix[ROWS * rank : ROWS * (rank + 1)] = rows
     if form.d is Format.F32 and not form.negate:
         if op.accumulate:
             matrix += np.matmul(a, b.T)

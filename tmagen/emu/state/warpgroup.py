@@ -127,10 +127,15 @@ def wgmma(
         if accumulate:
             table = cta.program.wgmma
             values = [me.registers[i] for i in table.accumulators[accumulator]]
+            if op.initial is None:
+                op.initial = {}
             op.initial[me.rank] = datapath.d_from_registers(form.d, values)
         me.held.add(accumulator)
     if registers is not None:
-        op.fragments[me.rank] = datapath.a_from_registers(form.a, registers)
+        rows = datapath.a_from_registers(form.a, registers)
+        if op.fragments is None:
+            op.fragments = [rows] * WARPS
+        op.fragments[me.rank] = rows
         me.last_a[a_set] = me.issued
     me.last[accumulator] = me.issued
     me.issued += 1
