@@ -65,6 +65,7 @@ def relinquish(cx: BlockEmitter, ins: Instruction) -> None:
     _aligned(ins, form)
     form.done()
     whole_warp(cx)
+    cx.event("tmem_relinquish")
     cx.line("C.tmem.relinquish()")
 
 
@@ -175,7 +176,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     if not in_tmem and not isinstance(a, Reg):
         raise Unknown(f"{ins.opcode} with {a} as A")
     left = address(cx, a, 32) if in_tmem else cx.src(a, 64)
-    cx.event("mma", address(cx, d, 32), left, cx.src(b, 64))
+    cx.event("mma", address(cx, d, 32), left, cx.src(b, 64), cx.src(idesc, 32), accumulate)
     matrices = f"{address(cx, d, 32)}, {left}, {cx.src(b, 64)}, {cx.src(idesc, 32)}"
     cx.line(f"mma(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable})")
 
