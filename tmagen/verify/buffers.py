@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices in emulated global memory, each between guard bands, with every byte that is not its own poisoned."""
+"""Matrices in global memory, each between guard bands, with every byte that is not its own poisoned."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import ctypes
 import mmap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tmagen.emu import GlobalMemory
 from tmagen.ir import DType
 from tmagen.verify.elements import Matrix, bits_dtype, poison, value_dtype
 
@@ -24,6 +24,23 @@ _POISON = 0xFF
 
 # Bases are multiples of 16 bytes and of no more: a kernel may not rely on what cudaMalloc happens to give.
 _SKEWS = (16, 48, 80)
+
+
+class Place(Protocol):
+    """A piece of global memory."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def data(self) -> Bytes:
+        """Its bytes, zero at first; a page that nobody touches need not exist."""
+
+
+class Memory(Protocol):
+    """Where matrices are allocated: emulated global memory, or a GPU's with a mirror on the host."""
+
+    def allocate(self, nbytes: int, *, align: int = 256) -> Place: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +168,7 @@ class Buffers:
     d: Buffer
 
 
-def allocate(memory: GlobalMemory, name: str, element: DType, rows: int, columns: int, ld: int) -> Buffer:
+def allocate(memory: Memory, name: str, element: DType, rows: int, columns: int, ld: int) -> Buffer:
     """A matrix with guard bands on either side, its base a multiple of 16 bytes only. Nothing is written to it yet."""
     skew = _SKEWS["ABD".index(name)]
     span = ((rows - 1) * ld + columns) * element.bytes

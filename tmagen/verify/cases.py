@@ -16,7 +16,7 @@ from tmagen.emu import run as emulate
 from tmagen.errors import TmagenError
 from tmagen.hostrun import Arguments, HostCrashError, LaunchCall, NotModelledError, Outcome
 from tmagen.ir import DType, Shape
-from tmagen.verify.buffers import Buffer, Buffers, allocate
+from tmagen.verify.buffers import Buffer, Buffers, Memory, allocate
 from tmagen.verify.compare import compare
 from tmagen.verify.elements import Matrix
 from tmagen.verify.host import Host, complaints
@@ -74,7 +74,7 @@ def run_problem(
 ) -> Iterator[CaseReport]:
     """The cases of one problem, as they end."""
     shape = problem.shape
-    buffers = _allocate(problem, memory) if shape.m and shape.n else None
+    buffers = allocate_buffers(problem, memory) if shape.m and shape.n else None
     started = time.perf_counter()
     outcome, trouble = _launch(problem, host, buffers)
     if trouble is not None:
@@ -91,11 +91,12 @@ def run_problem(
         yield from _run_all(bench, None, zeros(shape.m, shape.n, problem.elements[2]))
         return
     for kind in settings.inputs:
-        inputs, reference = _make(kind, problem, settings.seed)
+        inputs, reference = make_inputs(kind, problem, settings.seed)
         yield from _run_all(bench, inputs, reference)
 
 
-def _make(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:
+def make_inputs(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:
+    """A and B of a kind, "integer" or "normal", and what D must then be."""
     of_a, of_b, of_d = problem.elements
     if kind == "integer":
         inputs = integer_inputs(problem.shape, (of_a, of_b), seed)
@@ -104,7 +105,8 @@ def _make(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:
     return inputs, bounded_reference(inputs, of_d)
 
 
-def _allocate(problem: Problem, memory: GlobalMemory) -> Buffers:
+def allocate_buffers(problem: Problem, memory: Memory) -> Buffers:
+    """The matrices of a problem, uninitialised; without A and B where K is 0."""
     shape, lds = problem.shape, problem.lds
     of_a, of_b, of_d = problem.elements
     if shape.k == 0:
@@ -166,7 +168,7 @@ def _run_one(bench: _Bench, inputs: Inputs | None, reference: Reference, complet
     else:
         comparison = compare(d, reference)
         mismatch, ratio = comparison.mismatch, comparison.error_ratio
-        message = (*d.stray_writes(), *_changed_inputs(bench.buffers, inputs))
+        message = (*d.stray_writes(), *changed_inputs(bench.buffers, inputs))
         if mismatch is not None or message:
             verdict = Verdict.FAILED
     return CaseReport(
@@ -205,7 +207,7 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str) -> None:
     )
 
 
-def _changed_inputs(buffers: Buffers, inputs: Inputs | None) -> tuple[str, ...]:
+def changed_inputs(buffers: Buffers, inputs: Inputs | None) -> tuple[str, ...]:
     """Writes to where only reads belong."""
     if inputs is None:
         return ()

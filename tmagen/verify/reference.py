@@ -65,13 +65,18 @@ def bounded_reference(inputs: Inputs, element: DType) -> Bounded:
     a, b = inputs.a, inputs.b
     values = np.empty((len(a), len(b)), np.float64)
     tolerance = np.empty((len(a), len(b)), np.float32)
-    factor = _SAFETY * (-(-a.shape[1] // _BLOCK_K) + 2) * _UNIT
+    factor = accumulation_factor(a.shape[1])
     b_wide, b_size = b.astype(np.float64), np.abs(b.astype(np.float32))
     for rows in _chunks(len(a), max(len(b), a.shape[1])):
         values[rows] = a[rows].astype(np.float64) @ b_wide.T
         accumulated = factor * (np.abs(a[rows].astype(np.float32)) @ b_size.T).astype(np.float64)
         tolerance[rows] = accumulated + half_ulp(element, np.abs(values[rows]) + accumulated)
     return Bounded(values, tolerance)
+
+
+def accumulation_factor(k: int) -> float:
+    """How far f32 accumulation of K products may be off, as a share of the sum of their magnitudes."""
+    return _SAFETY * (-(-k // _BLOCK_K) + 2) * _UNIT
 
 
 def _chunks(rows: int, width: int) -> Iterator[slice]:
