@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import tirx_text
 from tmagen.emit import emit
-from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, Tile
+from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, Target, Tile
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
 from tmagen.toolchain import (
@@ -39,6 +40,14 @@ CORNERS = [
     Gemm(problem=Problem(d=DType.F32, shape=Shape(1000, 1000, 1000)), tile=Tile(128, 128, 32)),
 ]
 
+HOPPER_CORNERS = [
+    Gemm(tile=Tile(64, 8, 32), pipeline=Pipeline(30), target=Target.SM_90A),
+    Gemm(tile=Tile(64, 256, 128), schedule=Schedule(True), target=Target.SM_90A),
+    Gemm(tile=Tile(128, 136, 64), pipeline=Pipeline(1, Policy.SERIAL), target=Target.SM_90A),
+    Gemm(problem=Problem(d=DType.F32), tile=Tile(128, 256, 64), schedule=Schedule(True), target=Target.SM_90A),
+    Gemm(problem=Problem(d=DType.BF16, shape=Shape(300, 300, 300)), tile=Tile(128, 24, 32), target=Target.SM_90A),
+]
+
 
 @pytest.fixture(scope="module")
 def nvcc() -> Nvcc:
@@ -51,10 +60,20 @@ def source_of(spec: Gemm, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("spec", [*(preset.spec for preset in PRESETS.values()), *CORNERS], ids=lambda s: plan(s).name)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *(replace(preset.spec, target=target) for preset in PRESETS.values() for target in Target),
+        *CORNERS,
+        *HOPPER_CORNERS,
+    ],
+    ids=lambda spec: plan(spec).name,
+)
 def test_compiles_whole_without_a_warning(spec: Gemm, nvcc: Nvcc, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    compiled = compile_object(nvcc, source_of(spec, tmp_path), tmp_path / "out", flags=(*FLAGS, *WARNINGS))
+    compiled = compile_object(
+        nvcc, source_of(spec, tmp_path), tmp_path / "out", arch=spec.target.value, flags=(*FLAGS, *WARNINGS)
+    )
     (kernel,) = compiled.cubin.kernels
     assert (kernel.spill_store_bytes, kernel.spill_load_bytes, kernel.stack_bytes) == (0, 0, 0)
 

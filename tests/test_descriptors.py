@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tmagen.descriptors import Descriptor, Field, instr_descriptor, smem_descriptor
+from tmagen.descriptors import Descriptor, Field, instr_descriptor, smem_descriptor, wgmma_smem_descriptor
 from tmagen.ir import DType
 
 
@@ -16,6 +16,11 @@ from tmagen.ir import DType
 def test_smem_descriptor(swizzle_bytes: int, stride_units: int, code: int) -> None:
     expected = (1 << 16) | (stride_units << 32) | (0b001 << 46) | (code << 61)
     assert smem_descriptor(swizzle_bytes).value == expected
+
+
+@pytest.mark.parametrize(("swizzle_bytes", "stride_units", "code"), [(128, 64, 1), (64, 32, 2), (32, 16, 3)])
+def test_wgmma_smem_descriptor(swizzle_bytes: int, stride_units: int, code: int) -> None:
+    assert wgmma_smem_descriptor(swizzle_bytes).value == (1 << 16) | (stride_units << 32) | (code << 62)
 
 
 def test_instr_descriptor_of_the_course() -> None:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
 from tests.strategies import legal_specs
 from tmagen.errors import SpecError
-from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, Tile
+from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, Target, Tile
 from tmagen.plan import Plan, derived_name, plan
 
 STEP4 = Gemm(pipeline=Pipeline(depth=1, policy=Policy.SERIAL))
@@ -112,8 +113,13 @@ def test_every_legal_spec(spec: Gemm) -> None:
     assert p.epilogue.staging_bytes <= 32_768
     assert p.operand.atoms * p.operand.atom_elems == spec.tile.k
     assert p.mma.steps_per_stage * p.mma.k == spec.tile.k
-    assert p.operand.tx_bytes == (128 + spec.tile.n) * spec.tile.k * 2
-    assert spec.tile.n <= p.tmem.columns <= max(32, 2 * spec.tile.n - 2)
+    assert p.operand.tx_bytes == (spec.tile.m + spec.tile.n) * spec.tile.k * 2
+    if spec.target is Target.SM_100A:
+        assert spec.tile.n <= p.tmem.columns <= max(32, 2 * spec.tile.n - 2)
+    else:
+        # 128 f32 accumulators per thread at most, so that they and the addresses fit into 255 registers.
+        assert p.tmem.columns == 0
+        assert spec.tile.m * spec.tile.n // p.launch.threads <= 128
     assert hash(p) == hash(plan(spec))
 
 
@@ -126,3 +132,19 @@ def _check_smem_map(p: Plan) -> None:
     assert end <= p.smem.bytes <= p.arch.smem_per_block_bytes
     for matrix in ("a", "b", "d"):
         assert next(r for r in p.smem.regions if r.name == matrix).offset % 1024 == 0
+
+
+def test_sm_90a_keeps_the_sum_in_registers_of_one_warpgroup_or_two() -> None:
+    small = plan(replace(STEP6, target=Target.SM_90A))
+    assert (small.launch.threads, small.schedule.ctas, small.smem.bytes) == (128, 132, 99_328)
+    assert [barrier.name for barrier in small.barriers] == ["full"]
+    assert small.mma.instruction == "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"
+    assert small.mma.instr_descriptor is None
+    wide = plan(Gemm(tile=Tile(128, 256, 64), pipeline=Pipeline(4), target=Target.SM_90A))
+    assert wide.launch.threads == 256
+    assert plan(Gemm(tile=Tile(64, 256, 64), target=Target.SM_90A)).launch.threads == 128
+
+
+def test_the_narrowest_box_has_nothing_to_swizzle() -> None:
+    p = plan(Gemm(tile=Tile(64, 8, 32), target=Target.SM_90A))
+    assert (p.epilogue.box_bytes, p.tensor_maps[2].swizzle_bytes) == (16, 0)

@@ -148,4 +148,4 @@ def deepest_pipeline(spec: Gemm, arch: Arch | None = None) -> int:
 def resident_ctas(cost: Budget, arch: Arch) -> int:
     """CTAs that one SM holds at a time as far as shared memory and tensor memory go; registers may allow fewer."""
     by_smem = arch.smem_per_sm_bytes // (cost.smem_bytes + arch.smem_reserved_bytes)
-    return min(by_smem, arch.tmem_columns // cost.tmem_columns)
+    return min(by_smem, arch.tmem_columns // cost.tmem_columns) if cost.tmem_columns else by_smem

@@ -36,6 +36,7 @@ class Partials:
     accumulator_config: str
     mma: str
     main_loop: str
+    swizzle: str
     store_values: str
     epilogue_box: str
     epilogue: str
@@ -83,6 +84,7 @@ def _partials(plan: Plan) -> Partials:
         accumulator_config=f"cuda/sections/accumulator_config_{accumulator}.cu.j2",
         mma=f"cuda/roles/mma_{kind}.cu.j2",
         main_loop=f"cuda/roles/main_loop_{'serial' if serial else 'prefetch'}_{kind}.cu.j2",
+        swizzle=f"cuda/roles/{'swizzle' if plan.tensor_maps[-1].swizzle_bytes else 'swizzle_none'}.cu.j2",
         store_values=f"cuda/roles/{values}_{'packed' if packed else 'f32'}.cu.j2",
         epilogue_box=f"cuda/roles/epilogue_box_{accumulator}.cu.j2",
         epilogue=f"cuda/roles/epilogue_{'one_pass' if plan.epilogue.passes == 1 else 'passes'}.cu.j2",

@@ -17,7 +17,7 @@ MAP_TYPES = {
     DType.F32: "CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
 }
 PACKED_TYPES = {DType.F16: "f16x2", DType.BF16: "bf16x2"}
-SWIZZLED_ADDRESS_BITS = {128: "4-6 with bits 7-9", 64: "4-5 with bits 7-8", 32: "4 with bit 7", 16: "none"}
+SWIZZLED_ADDRESS_BITS = {128: "4-6 with bits 7-9", 64: "4-5 with bits 7-8", 32: "4 with bit 7"}
 REGISTERS_PER_LINE = 8
 
 Table = tuple[tuple[str, ...], ...]
@@ -135,7 +135,7 @@ def text_of(plan: Plan) -> Text:
         d_map_type=MAP_TYPES[problem.d],
         operand_swizzle=swizzle_name(map_a.swizzle_bytes),
         d_swizzle=swizzle_name(map_d.swizzle_bytes),
-        d_swizzle_bits=SWIZZLED_ADDRESS_BITS[epilogue.box_bytes],
+        d_swizzle_bits=SWIZZLED_ADDRESS_BITS.get(epilogue.box_bytes, ""),
         d_swizzle_row="row" if epilogue.swizzle_row_shift == 0 else f"(row >> {epilogue.swizzle_row_shift})",
         packed_type=PACKED_TYPES.get(epilogue.d_type, ""),
         register_lines=_register_lines(epilogue.box_cols),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes `docs/emulator.md`: how the emulator runs a kernel, and every instruction in its registry.
 
-    python -m tools.emulator_docs
+python -m tools.emulator_docs
 """
 
 from __future__ import annotations

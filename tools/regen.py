@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes `generated/`: every preset as a kernel, and an index of what each takes.
+"""Writes `generated/`: every preset as a kernel for every target, and an index of what each takes.
 
     python -m tools.regen            rewrite what differs, remove what no preset makes
     python -m tools.regen --check    say what differs, and exit with 1 if anything does
@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from tmagen.emit import emit
 from tmagen.emit_text import schedule_words
+from tmagen.ir import Gemm, Target
 from tmagen.plan import Plan, plan
 from tmagen.presets import PRESETS
 from tmagen.spec import to_command
@@ -23,6 +25,12 @@ from tmagen.toolchain import KernelResources, Nvcc, compile_cubin, find_nvcc
 from tmagen.toolchain.nvcc import nvidia_packages
 
 GENERATED = Path(__file__).resolve().parent.parent / "generated"
+
+
+HEADS = (
+    "| kernel | what it is | registers | SMEM bytes | TMEM columns | command |",
+    "|---|---|---:|---:|---:|---|",
+)
 
 
 def pinned_nvcc() -> Nvcc:
@@ -33,20 +41,21 @@ def pinned_nvcc() -> Nvcc:
 
 
 def kernels() -> dict[Path, tuple[Plan, str]]:
-    """Path below `generated/` to plan and text, one for each preset."""
+    """Path below `generated/` to plan and text, one for each preset and target."""
     made = {}
-    for preset in PRESETS.values():
-        chosen = plan(preset.spec)
-        made[Path(preset.spec.target.value, f"{chosen.name}.cu")] = (chosen, emit(chosen))
+    for target in sorted(Target, key=lambda target: target is not Gemm().target):  # the default target first
+        for preset in PRESETS.values():
+            chosen = plan(replace(preset.spec, target=target))
+            made[Path(target.value, f"{chosen.name}.cu")] = (chosen, emit(chosen))
     return made
 
 
-def resources_of(text: str, nvcc: Nvcc) -> KernelResources:
+def resources_of(text: str, target: Target, nvcc: Nvcc) -> KernelResources:
     """What ptxas says of the one kernel in `text`."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernel.cu")
         source.write_text(text)
-        (resources,) = compile_cubin(nvcc, source, flags=("-O3",)).kernels
+        (resources,) = compile_cubin(nvcc, source, arch=target.value, flags=("-O3",)).kernels
     return resources
 
 
@@ -57,19 +66,20 @@ def index(made: dict[Path, tuple[Plan, str]], nvcc: Nvcc) -> str:
         "",
         "Written by `make regen`; a test holds the files to what the templates emit, byte for byte.",
         f"Registers are those of nvcc {nvcc.version} with `-O3`; no kernel spills.",
-        "",
-        "| kernel | what it is | registers | SMEM bytes | TMEM columns | command |",
-        "|---|---|---:|---:|---:|---|",
     ]
+    target = None
     for path, (chosen, text) in made.items():
-        resources = resources_of(text, nvcc)
+        if chosen.spec.target is not target:
+            target = chosen.spec.target
+            lines += ["", f"## {target.value}", "", *HEADS]
+        resources = resources_of(text, target, nvcc)
         if resources.spill_store_bytes or resources.spill_load_bytes:
             raise SystemExit(f"regen: {path} spills registers")
         problem = chosen.spec.problem
         what = f"{problem.a.value} -> {problem.d.value}, {schedule_words(chosen)}"
         lines.append(
             f"| [{path.stem}]({path.as_posix()}) | {what} | {resources.registers} | {chosen.smem.bytes:,} "
-            f"| {chosen.tmem.columns} | `{to_command(chosen.spec)}` |"
+            f"| {chosen.tmem.columns or '-'} | `{to_command(chosen.spec)}` |"
         )
     return "\n".join(lines) + "\n"
 
