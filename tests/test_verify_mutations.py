@@ -40,6 +40,7 @@ DEADLOCK = "deadlock"
 WAIT_FULL = r"ptx::mbarrier_wait_parity\(&smem\.full\[stage\],[^;]*;"
 WAIT_MMA = r"ptx::mbarrier_wait_parity\(&smem\.mma_done,[^;]*;"
 MAP_A = r'(encode_map\(maps\.a, "a",[^;]*)'
+MAP_B = r'(encode_map\(maps\.b, "b",[^;]*)'
 MAP_D = r'(encode_map\(maps\.d, "d",[^;]*)'
 
 MUTATIONS = [
@@ -76,9 +77,11 @@ MUTATIONS = [
     Mutation("last K tile forgotten", r"tiles_of\(args\.k, kBlockK\)", "args.k / kBlockK"),
     Mutation("box of A one row short", MAP_A + "kBlockM", r"\1kBlockM - 1", (DEADLOCK,)),
     Mutation("stride of A 16 bytes too short", MAP_A + r"args\.lda", r"\1(args.lda - 8)"),
-    Mutation("stride of A 16 bytes too long", MAP_A + r"args\.lda", r"\1(args.lda + 8)", ("outside every allocation",)),
-    Mutation("map of D wider than N", MAP_D + r", args\.m", r"\1 + 8, args.m", ("written in the padding of D's rows",)),
-    Mutation("map of D longer than M", MAP_D + r"args\.m", r"\1args.m + 1", ("written after D",)),
+    Mutation("stride of A 16 bytes too long", MAP_A + r"args\.lda", r"\1(args.lda + 8)", ("past the end of A",)),
+    Mutation("map of A longer than M", MAP_A + r"args\.m", r"\1args.m + 128", ("past the end of A",)),
+    Mutation("map of B longer than N", MAP_B + r"args\.n", r"\1args.n + 1", ("past the end of B",)),
+    Mutation("map of D wider than N", MAP_D + r", args\.m", r"\1 + 8, args.m", ("past the end of D",)),
+    Mutation("map of D longer than M", MAP_D + r"args\.m", r"\1args.m + 1", ("past the end of D",)),
     Mutation("another stream", r"config\.stream = stream;", "", ("on another stream",)),
     Mutation(
         "shared memory not asked for",

@@ -19,6 +19,7 @@ from tmagen.ir import DType, Shape
 from tmagen.verify.buffers import Buffer, Buffers, Memory, allocate
 from tmagen.verify.compare import compare
 from tmagen.verify.elements import Matrix
+from tmagen.verify.extents import outside
 from tmagen.verify.host import Host, complaints
 from tmagen.verify.inputs import Inputs, integer_inputs, normal_inputs
 from tmagen.verify.progress import Progress
@@ -82,6 +83,8 @@ def run_problem(
         return
     assert outcome is not None
     found = complaints(outcome, shape)
+    if buffers is not None:
+        found += outside(outcome.encodes, [one for one in (buffers.a, buffers.b, buffers.d) if one is not None])
     if found or buffers is None:
         verdict = Verdict.FAILED if found else Verdict.PASSED
         yield _without_run(problem, started, verdict, found, outcome)
