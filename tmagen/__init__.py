@@ -37,7 +37,6 @@ _HOME_OF: dict[str, str] = {
     "TmagenError": "errors",
     "arch_of": "arch",
     "budget_of": "budget",
-    "check": "legality",
     "emit": "emit",
     "from_toml": "spec_toml",
     "plan": "plan",
@@ -69,7 +68,6 @@ __all__ = [  # noqa: RUF022 - sorted as _HOME_OF is
     "__version__",
     "arch_of",
     "budget_of",
-    "check",
     "emit",
     "from_toml",
     "plan",
@@ -122,7 +120,7 @@ if TYPE_CHECKING:
         Target,
         Tile,
     )
-    from tmagen.legality import check, require_legal
+    from tmagen.legality import require_legal
     from tmagen.plan import Plan, plan
     from tmagen.presets import PRESETS
     from tmagen.spec import to_command

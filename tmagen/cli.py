@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `tmagen emit`, `explain`, `verify` and `list`.
+"""The command line: `tmagen emit`, `explain`, `verify`, `check` and `list`.
 
 Each command is a module of its own that is imported when it runs. Exit codes: 0 done or verified; 1 verified and found
 wrong; 2 nothing could be done or judged; 130 interrupted.
@@ -22,7 +22,13 @@ EXIT_MISUSE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141  # as a process that SIGPIPE ended
 
-COMMANDS = {"emit": "cli_emit", "explain": "cli_explain", "verify": "cli_verify", "list": "cli_list"}
+COMMANDS = {
+    "emit": "cli_emit",
+    "explain": "cli_explain",
+    "verify": "cli_verify",
+    "check": "cli_check",
+    "list": "cli_list",
+}
 
 
 class LazyGroup(click.Group):
@@ -47,6 +53,7 @@ Examples:
   tmagen emit --pipe-depth 2 --persistent > kernel.cu
   tmagen explain --preset step6 --shape 4096,4096,4096
   tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
+  tmagen check main.cu --host
   tmagen list
 """,
 )

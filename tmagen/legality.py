@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What may exist: every rule between a spec and its target is one function here, with one message.
 
->>> from tmagen import Gemm, Pipeline, check
+>>> from tmagen import Gemm, Pipeline
+>>> from tmagen.legality import check
 >>> [diagnostic.hint for diagnostic in check(Gemm(pipeline=Pipeline(depth=7)))]
 ['--pipe-depth 6']
 """

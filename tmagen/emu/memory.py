@@ -84,6 +84,27 @@ class GlobalMemory:
         self._next = max(self._next, address + extent + _GUARD_BYTES)
         return allocation
 
+    def attach(self, address: int, data: Bytes) -> Allocation:
+        """Memory that somebody else has mapped, at `address`. Raises ValueError where it overlaps an allocation."""
+        slot = bisect.bisect_left(self._starts, address)
+        before = self._allocations[slot - 1] if slot else None
+        if (before and before.end > address) or (
+            slot < len(self._starts) and address + max(data.size, 1) > self._starts[slot]
+        ):
+            raise ValueError(f"{data.size} bytes at {address:#x} overlap another allocation")
+        allocation = Allocation(address, data)
+        self._starts.insert(slot, address)
+        self._allocations.insert(slot, allocation)
+        return allocation
+
+    def detach(self, address: int) -> None:
+        """Forgets the allocation at `address`: accesses fault from now on. Raises ValueError where there is none."""
+        slot = bisect.bisect_left(self._starts, address)
+        if slot == len(self._starts) or self._starts[slot] != address:
+            raise ValueError(f"no allocation begins at {address:#x}")
+        del self._starts[slot], self._allocations[slot]
+        self._last = None
+
     def find(self, address: int, nbytes: int) -> Allocation:
         """The allocation that holds all of [address, address + nbytes). Raises Fault where there is none."""
         last = self._last

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from tmagen.hostrun.build import HostProgram, build, build_runtime
 from tmagen.hostrun.errors import HostCrashError, NotModelledError, SourceFormError
+from tmagen.hostrun.live import Ended, LiveProgram
 from tmagen.hostrun.parameters import Parameter, ParameterTable, parameter_tables
+from tmagen.hostrun.program import Program, Unit, build_program
 from tmagen.hostrun.record import AttributeCall, CallResult, EncodeCall, LaunchCall, Outcome
 from tmagen.hostrun.session import Arguments, Device, HostSession, StreamKind, device_of
 from tmagen.hostrun.tensor_map import TensorMapFields, decode_tensor_map
@@ -23,18 +25,23 @@ __all__ = [
     "CallResult",
     "Device",
     "EncodeCall",
+    "Ended",
     "HostCrashError",
     "HostProgram",
     "HostSession",
     "LaunchCall",
+    "LiveProgram",
     "NotModelledError",
     "Outcome",
     "Parameter",
     "ParameterTable",
+    "Program",
     "SourceFormError",
     "StreamKind",
     "TensorMapFields",
+    "Unit",
     "build",
+    "build_program",
     "build_runtime",
     "decode_tensor_map",
     "device_of",

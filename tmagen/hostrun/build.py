@@ -30,7 +30,10 @@ from tmagen.toolchain import (
 )
 
 _RUNTIME = Path(__file__).parent / "runtime"
-_WITHOUT_MAIN = ("state", "errors", "registration", "launch", "device", "function", "stream", "memory", "tensor_map")
+_WITHOUT_MAIN = (
+    "state", "errors", "registration", "launch", "device", "properties", "function", "stream", "event",
+    "device_memory", "memory", "tensor_map",
+)  # fmt: skip
 _SOURCES = (*_WITHOUT_MAIN, "entry_point", "protocol", "serve")
 
 
@@ -97,10 +100,10 @@ def build(
             options.append("-DTMAGEN_EXTERN_C")
         # Two processes: the stand-in is compiled while nvcc runs.
         with ThreadPoolExecutor(max_workers=1) as pool:
-            runtime = pool.submit(_runtime_object, nvcc)
+            runtime = pool.submit(runtime_object, nvcc)
             compiled = compile_object(nvcc, unit, folder, arch=target.value, flags=options)
             program = folder / "host"
-            _link([compiled.path, runtime.result()], program, ["-pthread"])
+            link_program([compiled.path, runtime.result()], program, ["-pthread"])
         with HostSession(program, ()) as session:
             introduction = session.introduction
         a, b, d = map(DType, introduction["elements"])
@@ -128,7 +131,7 @@ def build_runtime(folder: Path, *, nvcc: Nvcc | None = None) -> Path:
     with tempfile.TemporaryDirectory(prefix="tmagen-") as scratch:
         built = Path(scratch) / "runtime.o"
         _compile_runtime(nvcc, (*_WITHOUT_MAIN, "entry_point", "protocol"), built, ["-fPIC"])
-        _link([built], library, ["-shared", f"-Wl,-soname,{library.name}"])
+        link_program([built], library, ["-shared", f"-Wl,-soname,{library.name}"])
     link = folder / "libcudart.so"
     link.unlink(missing_ok=True)
     link.symlink_to(library.name)
@@ -172,7 +175,8 @@ def _shared_object(nvcc: Nvcc) -> _SharedObject:
     return _SharedObject(nvcc)
 
 
-def _runtime_object(nvcc: Nvcc) -> Path:
+def runtime_object(nvcc: Nvcc) -> Path:
+    """The compiled stand-in, for a program whose main is elsewhere."""
     return _shared_object(nvcc).path
 
 
@@ -183,11 +187,12 @@ def _compile_runtime(nvcc: Nvcc, parts: Sequence[str], out: Path, flags: Sequenc
     compile_host(nvcc, unit, out, flags=[f"-I{_RUNTIME}", "-w", "-O0", *flags])
 
 
-def _link(objects: Sequence[Path], out: Path, flags: Sequence[str]) -> None:
+def link_program(objects: Sequence[Path], out: Path, flags: Sequence[str]) -> None:
+    """Links `objects` to `out`. Raises NotModelledError, naming them, for CUDA functions that nobody defines."""
     try:
         link_host(objects, out, flags=flags)
     except CompileError as error:
         missing = sorted(set(re.findall(r"undefined reference to [`']([^']+)'", error.output)))
-        if not missing:
+        if not missing or not all(re.match(r"_*cu[A-Z]|_*cuda", name) for name in missing):
             raise
         raise NotModelledError(f"the stand-in runtime lacks {', '.join(missing)}, which the host part calls") from error

@@ -13,6 +13,8 @@ from tmagen.toolchain.nvcc import Nvcc, host_compiler, no_host_compiler
 from tmagen.toolchain.process import run
 from tmagen.toolchain.ptxas import KernelResources, parse_ptxas_report
 
+_PATH_FLAGS = ("-I", "-isystem", "-include", "-L")
+
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
@@ -44,7 +46,7 @@ def compile_ptx(nvcc: Nvcc, source: Path, *, arch: str = "sm_100a", flags: Seque
     """The PTX of `source`, with source lines. Raises CompileError."""
     with tempfile.TemporaryDirectory(prefix="tmagen-") as folder:
         out = Path(folder) / "out.ptx"
-        _nvcc(nvcc, source, ["-ptx", *ptx_flags(arch), *flags, "-o", str(out)], Path(folder))
+        _nvcc(nvcc, source, ["-ptx", *_all_flags(arch, flags), "-o", str(out)], Path(folder))
         return out.read_text()
 
 
@@ -53,7 +55,7 @@ def compile_cubin(nvcc: Nvcc, source: Path, *, arch: str = "sm_100a", flags: Seq
     with tempfile.TemporaryDirectory(prefix="tmagen-") as folder:
         out = Path(folder) / "out.cubin"
         output = _nvcc(
-            nvcc, source, ["-cubin", *ptx_flags(arch), "-Xptxas", "-v", *flags, "-o", str(out)], Path(folder)
+            nvcc, source, ["-cubin", *_all_flags(arch, flags), "-Xptxas", "-v", "-o", str(out)], Path(folder)
         )
         return Cubin(out.read_bytes(), parse_ptxas_report(output), output)
 
@@ -67,10 +69,31 @@ def compile_object(
     """
     out = folder / "unit.o"
     keep = ["--keep", "--keep-dir", str(folder)]
-    output = _nvcc(nvcc, source, ["-c", *ptx_flags(arch), "-Xptxas", "-v", *keep, *flags, "-o", str(out)], folder)
+    output = _nvcc(nvcc, source, ["-c", *_all_flags(arch, flags), "-Xptxas", "-v", *keep, "-o", str(out)], folder)
     kept = folder / source.stem
     cubin = Cubin(kept.with_suffix(".cubin").read_bytes(), parse_ptxas_report(output), output)
     return CompiledObject(out, kept.with_suffix(".ptx").read_text(), cubin)
+
+
+def _all_flags(arch: str, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags of every compilation and the caller's, which may choose another standard."""
+    chosen = any(flag.startswith(("-std", "--std")) for flag in flags)
+    own = (flag for flag in ptx_flags(arch) if not (chosen and flag.startswith("-std")))
+    return (*own, *from_here(flags))
+
+
+def from_here(flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags with relative folders and files made absolute: a compiler runs in a folder of its own."""
+    found: list[str] = []
+    for flag in flags:
+        name = next((name for name in _PATH_FLAGS if flag.startswith(name)), "")
+        if name and flag != name:
+            found.append(name + str(Path(flag[len(name) :]).absolute()))
+        elif found and found[-1] in _PATH_FLAGS:
+            found.append(str(Path(flag).absolute()))
+        else:
+            found.append(flag)
+    return tuple(found)
 
 
 def _nvcc(nvcc: Nvcc, source: Path, arguments: Sequence[str], folder: Path) -> str:

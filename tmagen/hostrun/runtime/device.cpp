@@ -93,6 +93,8 @@ cudaError_t cudaDeviceSynchronize() {
   return finish(standin::break_captures() ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
 }
 
+cudaError_t cudaDeviceReset() { return cudaSuccess; }
+
 cudaError_t cudaRuntimeGetVersion(int* version) {
   if (version == nullptr) return finish(cudaErrorInvalidValue);
   *version = CUDART_VERSION;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel launches: the checks that the CUDA runtime makes, then a record in place of a run.
+// Kernel launches: the checks that the CUDA runtime makes, then a record in place of a run, or a wait for an emulator's.
 #include "launch.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "json.hpp"
+#include "protocol.hpp"
 #include "state.hpp"
 
 namespace standin {
@@ -86,13 +87,17 @@ cudaError_t launch(const void* function, const LaunchShape& shape, void** argume
   if (error == cudaSuccess && stream->capturing) ++stream->captured;
   Object event;
   event.text("event", "launch").text("kernel", kernel->name);
+  event.number("unit", kernel->unit).number("units", state().units);
   event.number("error", static_cast<int>(error)).text("error_name", cudaGetErrorName(error));
   event.raw("grid", triple(shape.grid)).raw("block", triple(shape.block)).raw("cluster", triple(shape.cluster));
   event.number("dynamic_smem_bytes", shape.smem_bytes).number("device", stream != nullptr ? stream->device : -1);
   event.number("stream", stream != nullptr ? stream->id : -1);
   event.raw("attributes", "{" + shape.attributes + "}");
+  event.number("captured", error == cudaSuccess && stream->capturing ? 1 : 0);
   event.text("params", error == cudaSuccess ? hex(pack(code.parameters, arguments)) : "");
   record(event.str());
+  // A captured launch does not run now.
+  if (error == cudaSuccess && !stream->capturing) await_run();
   return error;
 }
 

@@ -21,6 +21,10 @@ bool configure(State& state, const std::string& line);
 // Writes a line of JSON: to the file that TMAGEN_HOSTRUN_RECORD names, or to where serve() answers.
 void answer(const std::string& line);
 
+// Waits until whoever reads the record has run the launch that it ends with. Does nothing unless the environment names
+// where the reply comes from (TMAGEN_HOSTRUN_REPLY); ends the process where the launch failed.
+void await_run();
+
 }  // namespace standin
 
 #endif

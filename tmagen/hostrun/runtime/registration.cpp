@@ -13,6 +13,14 @@ struct Configuration {
   cudaStream_t stream;
 };
 thread_local std::vector<Configuration> configurations;
+
+// A handle of __cudaRegisterFatBinary stands for a translation unit. Units register one after another.
+int unit_of(void** handle) {
+  static void** last = nullptr;
+  if (handle != last) ++standin::state().units;
+  last = handle;
+  return standin::state().units - 1;
+}
 }  // namespace
 
 extern "C" {
@@ -22,10 +30,12 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void** handle) { delete handle; }
 char __cudaInitModule(void**) { return 1; }
 
-void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, uint3*, uint3*,
+void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name, int, uint3*, uint3*,
                             dim3*, dim3*, int*) {
   const standin::Lock lock(standin::state().mutex);
-  standin::state().kernels[host_function].name = name;
+  standin::Kernel& kernel = standin::state().kernels[host_function];
+  kernel.name = name;
+  kernel.unit = unit_of(handle);
 }
 
 // Device variables are registered by many headers; only a use of one would need the device.

@@ -40,6 +40,7 @@ struct Description {
 // A __global__ function, as the host object registers it.
 struct Kernel {
   std::string name;
+  int unit = 0;  // the translation unit: its place among those with kernels, in the order in which they were linked
   std::map<int, int> max_dynamic_smem_bytes;  // by device, where cudaFuncSetAttribute has set it
   std::map<int, bool> any_cluster_size;       // by device: non-portable cluster sizes allowed
 };
@@ -57,6 +58,7 @@ struct State {
   std::recursive_mutex mutex;
   std::vector<Device> devices{Device{}};
   std::map<const void*, Kernel> kernels;  // by host function
+  int units = 0;                          // translation units with kernels
   std::map<std::string, Description> descriptions;  // by kernel name
   std::map<cudaStream_t, Stream> streams;
   int next_stream = 3;

@@ -48,6 +48,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return finish(standin::break_captures() ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
 }
 
+// Whatever was launched is done.
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  const Lock lock(state().mutex);
+  return finish(standin::find_stream(handle) != nullptr ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
   const Lock lock(state().mutex);
   Stream* stream = standin::find_stream(handle);

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is found wrong, by whatever looks: one type, one place where it is collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Protocol
+
+from tmagen.emu import EmulatorError
+
+
+class Severity(Enum):
+    """How bad a finding is."""
+
+    ERROR = "error"  # undefined behaviour or a wrong result: the check fails
+    WARNING = "warning"  # the rule is formal, or the harm depends on what one run cannot show
+    NOT_JUDGED = "not judged"  # something that is not modelled: nothing is claimed about the kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, and where.
+
+    `rule` is the identifier of :data:`tmagen.check.rules.RULES`. `ptx_line` counts from 1, `source` is the (file, line)
+    of the nearest `.loc`, `where` says who did it ("CTA (0, 0, 0) warp 1 lane 0"), `key` names a place in the launch
+    file, and `count` is how often the same was found.
+    """
+
+    rule: str
+    severity: Severity
+    message: str
+    detail: tuple[str, ...] = ()
+    ptx_line: int | None = None
+    source: tuple[str, int] | None = None
+    instruction: str | None = None
+    where: str | None = None
+    key: str | None = None
+    count: int = 1
+
+    def lines(self) -> tuple[str, ...]:
+        """The finding for people."""
+        lines = [f"{self.severity.value}: {self.message} [{self.rule}]"]
+        if self.instruction is not None:
+            lines.append(f"  instruction: {self.instruction}")
+        place = [] if self.source is None else [f"{self.source[0]}:{self.source[1]}"]
+        place += [] if self.ptx_line is None else [f"PTX line {self.ptx_line}"]
+        place += [] if self.where is None else [self.where]
+        if place:
+            lines.append("  at " + ", ".join(place))
+        lines += [f"  {line}" for line in self.detail]
+        if self.count > 1:
+            lines.append(f"  {self.count:,} times")
+        return tuple(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        source = None if self.source is None else {"file": self.source[0], "line": self.source[1]}
+        return {
+            "rule": self.rule,
+            "severity": self.severity.value,
+            "message": self.message,
+            "detail": list(self.detail),
+            "ptx_line": self.ptx_line,
+            "source": source,
+            "instruction": self.instruction,
+            "where": self.where,
+            "key": self.key,
+            "count": self.count,
+        }
+
+
+class Found(Protocol):
+    """What a checker of the emulator hands over: it knows nothing of this package."""
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def severity(self) -> str: ...  # a value of Severity
+    @property
+    def message(self) -> str: ...
+    @property
+    def detail(self) -> tuple[str, ...]: ...
+    @property
+    def ptx_line(self) -> int | None: ...
+    @property
+    def source(self) -> tuple[str, int] | None: ...
+    @property
+    def instruction(self) -> str | None: ...
+    @property
+    def where(self) -> str | None: ...
+
+
+class Findings:
+    """Collects findings of one run. The same rule at the same place is one finding that counts."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], Finding] = {}
+
+    def add(self, finding: Finding) -> None:
+        placed = finding.ptx_line is not None or finding.source is not None
+        key = (finding.rule, finding.ptx_line, finding.source, finding.key, None if placed else finding.message)
+        known = self._found.get(key)
+        count = finding.count
+        self._found[key] = finding if known is None else replace(known, count=known.count + count)
+
+    def take(self, found: Iterable[Found]) -> None:
+        """Adds what a checker of the emulator found."""
+        for one in found:
+            self.add(
+                Finding(
+                    one.rule,
+                    Severity(one.severity),
+                    one.message,
+                    one.detail,
+                    one.ptx_line,
+                    one.source,
+                    one.instruction,
+                    one.where,
+                )
+            )
+
+    def take_error(self, error: EmulatorError) -> None:
+        """Adds what ended a run."""
+        severity = Severity.ERROR if error.exit_code == 1 else Severity.NOT_JUDGED
+        self.add(
+            Finding(
+                error.kind.replace(" ", "-"),
+                severity,
+                error.message,
+                error.detail,
+                error.ptx_line,
+                error.source,
+                error.instruction,
+                error.where,
+            )
+        )
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._found.values())
+
+    def __len__(self) -> int:
+        return len(self._found)

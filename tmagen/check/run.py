@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a kernel and a launch file to a report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tmagen.check.arena import Arena
+from tmagen.check.expect import judge
+from tmagen.check.finding import Findings, Severity
+from tmagen.check.kernels import check_params, choose, parameter_block, plain_name
+from tmagen.check.read_expects import names
+from tmagen.check.read_launch import from_mapping, from_toml
+from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict
+from tmagen.check.spec import Dim3, LaunchSpec
+from tmagen.check.subject import Subject, load
+from tmagen.emu import EmulatorError, Entry, GlobalMemory, Launch, Module
+from tmagen.emu import run as emulate
+from tmagen.errors import Diagnostic, SpecError, TmagenError
+from tmagen.toolchain import Nvcc
+from tmagen.verify.progress import NoProgress, Progress
+
+COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+_SMALL_GRID = 64  # CTAs below which starting another process costs more than it saves
+
+
+def run(
+    subject: Path | str | Subject,
+    launch: Path | Mapping[str, Any] | LaunchSpec,
+    *,
+    completion: str | Sequence[str] = "all",
+    seed: int = 0,
+    jobs: int | None = None,
+    target: str = "sm_100a",
+    nvcc: Nvcc | Path | str | None = None,
+    nvcc_flags: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Runs one kernel as a launch file says, once for each order of completion, and judges what it leaves behind.
+
+    `subject` is a .ptx or .cu file, or what :func:`load` made of one; `launch` a TOML file or a mapping of its form.
+    `completion` is one or several of COMPLETIONS, or "all"; `seed` varies random fills and the random order; `jobs` is
+    how many processes emulate a large grid, one per core by default.
+
+    Raises TmagenError where there is nothing to run: files that cannot be read, do not compile or parse, a launch file
+    that does not fit the kernel.
+    """
+    orders = completions(completion)
+    spec, folder, source = _launch_spec(launch)
+    loaded = subject
+    if not isinstance(loaded, Subject):
+        loaded = load(Path(loaded), target=target, nvcc=nvcc, flags=nvcc_flags)
+    entry = choose(loaded.module, spec.kernel)
+    problems = check_params(spec.params, entry)
+    spec = _with_required(spec, entry, problems)
+    if problems:
+        raise SpecError(*(Diagnostic(f"{source}: {d.message}", d.detail, d.hint) for d in problems))
+    arena = Arena(spec, seed, folder)
+    params = parameter_block(spec, entry, arena)
+    assert spec.block is not None and spec.cluster is not None
+    what = Launch(entry.name, spec.grid, spec.block, spec.cluster, spec.dynamic_smem_bytes, params)
+    runner = Runner(seed, jobs, progress or NoProgress())
+    cases: list[CaseReport] = []
+    notes: list[str] = []
+    for order in orders:
+        if cases:
+            arena.reset()
+        cases.append(_case(spec, loaded.module, what, arena, runner, order))
+        if cases[-1].verdict is Verdict.NOT_JUDGED and len(orders) > len(cases):
+            notes.append("what is not judged in one order is not judged in another: the rest were not run")
+            break
+    runner.progress.close()
+    return Report((loaded.label,), loaded.compiler, tuple(notes), tuple(cases), loaded.build_seconds)
+
+
+def _launch_spec(launch: Path | Mapping[str, Any] | LaunchSpec) -> tuple[LaunchSpec, Path, str]:
+    """The spec, the folder that files in it are relative to, and its name in messages."""
+    if isinstance(launch, LaunchSpec):
+        return launch, Path(), "launch"
+    if isinstance(launch, Mapping):
+        return from_mapping(launch), Path(), "launch"
+    try:
+        text = Path(launch).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SpecError(Diagnostic(f"cannot read {str(launch)!r}: {reason}")) from None
+    return from_toml(text, str(launch)), Path(launch).parent, str(launch)
+
+
+def _with_required(spec: LaunchSpec, entry: Entry, problems: list[Diagnostic]) -> LaunchSpec:
+    """The spec with what the kernel itself requires of a launch where the file says nothing."""
+    block = spec.block or _directive(entry, "reqntid")
+    if block is None:
+        most = _directive(entry, "maxntid")
+        hint = None if most is None else f"block = {list(most)}"
+        problems.append(Diagnostic("block is missing: threads in x, y and z, such as block = [128, 1, 1]", hint=hint))
+    return replace(spec, block=block, cluster=spec.cluster or _directive(entry, "reqnctapercluster") or (1, 1, 1))
+
+
+def _directive(entry: Entry, name: str) -> Dim3 | None:
+    found = entry.directives.get(name)
+    if not found:
+        return None
+    x, y, z = (*found, 1, 1)[:3]
+    return x, y, z
+
+
+def completions(asked: str | Sequence[str]) -> tuple[str, ...]:
+    """The orders that are asked for. Raises TmagenError for one that does not exist."""
+    chosen = COMPLETIONS if asked == "all" else (asked,) if isinstance(asked, str) else tuple(asked)
+    unknown = [name for name in chosen if name not in COMPLETIONS]
+    if unknown or not chosen:
+        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(COMPLETIONS)}, all")
+    return tuple(dict.fromkeys(chosen))
+
+
+class Runner:
+    """Emulates launches. Whatever checks a run reports into the collector that is passed here."""
+
+    def __init__(self, seed: int, jobs: int | None, progress: Progress) -> None:
+        self.seed, self.jobs, self.progress = seed, jobs, progress
+
+    def emulate(
+        self, module: Module, launch: Launch, memory: GlobalMemory, completion: str, findings: Findings
+    ) -> LaunchRecord | None:
+        """Runs one launch to its end; None where it did not get there, with the reason in `findings`."""
+        self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}")
+        started = time.perf_counter()
+        try:
+            emulate(
+                module,
+                launch,
+                memory,
+                completion=completion,
+                seed=self.seed,
+                jobs=self._jobs_for(launch),
+                progress=self.progress.step,
+            )
+        except EmulatorError as error:
+            findings.take_error(error)
+            return None
+        finally:
+            self.progress.close()
+        return record_of(launch, time.perf_counter() - started)
+
+    def _jobs_for(self, launch: Launch) -> int:
+        if self.jobs is not None:
+            return self.jobs
+        x, y, z = launch.grid
+        return len(os.sched_getaffinity(0)) if x * y * z >= _SMALL_GRID else 1
+
+
+def record_of(launch: Launch, seconds: float) -> LaunchRecord:
+    """A launch as reports show it."""
+    name = plain_name(launch.kernel)
+    return LaunchRecord(name, launch.grid, launch.block, launch.cluster, launch.dynamic_smem_bytes, seconds)
+
+
+def _case(
+    spec: LaunchSpec, module: Module, launch: Launch, arena: Arena, runner: Runner, completion: str
+) -> CaseReport:
+    findings = Findings()
+    started = time.perf_counter()
+    record = runner.emulate(module, launch, arena.memory, completion, findings)
+    if record is not None and not any(finding.severity is Severity.NOT_JUDGED for finding in findings):
+        _judge(spec, arena, findings)
+    return CaseReport(
+        completion=completion,
+        seed=runner.seed,
+        seconds=time.perf_counter() - started,
+        launches=() if record is None else (record,),
+        findings=tuple(findings),
+        expectations=len(spec.expects),
+    )
+
+
+def _judge(spec: LaunchSpec, arena: Arena, findings: Findings) -> None:
+    """What a finished run left behind."""
+    named: set[str] = set()
+    for number, expect in enumerate(spec.expects):
+        named |= {name.name for name, time in (*names(expect.that.left, "new"), *names(expect.that.right, "old"))
+                  if time == "new"}  # fmt: skip
+        found = judge(expect, arena, "expect" if len(spec.expects) == 1 else f"expect[{number}]")
+        if found is not None:
+            findings.add(found)
+    for name, buffer in arena.buffers.items():
+        stray = buffer.stray_writes()
+        if stray is not None:
+            findings.add(stray)
+        changed = None if name in named else buffer.changed()
+        if changed is not None:
+            findings.add(changed)
