@@ -22,7 +22,7 @@ from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
-from tmagen.emu.state import barriers, convergence, issue, lanes, warpgroup
+from tmagen.emu.state import barriers, convergence, issue, lanes, matrix, warpgroup
 from tmagen.emu.state import mbarrier as mbarriers
 
 BlockFunction = Callable[[Any, Any], int]
@@ -79,7 +79,7 @@ def compile_entry(module: Module, name: str, *, listening: bool = False) -> Prog
 
 def _namespace() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    for source in (values, floats, access, convergence, barriers, mbarriers, issue, lanes, warpgroup):
+    for source in (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     return names

@@ -12,6 +12,7 @@ from tmagen.emu.isa import (  # noqa: F401
     floating,
     integer,
     logic,
+    matrix,
     mbarrier,
     memory,
     move,
