@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from tmagen.errors import Diagnostic
+from tmagen.errors import Diagnostic, SpecError
 from tmagen.ir import Gemm
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,3 +68,23 @@ def requested_spec(options: Mapping[str, Any], *, shape: str | None = None, also
         toml_source="stdin" if source == "-" else str(source),
         also=also,
     )
+
+
+def kernel_subject(command: str, file: str | None, options: Mapping[str, Any], also: list[Diagnostic]) -> Path | Gemm:
+    """The kernel that ``command`` is about: FILE, or the spec of the flags; both together are a contradiction.
+
+    Raises :class:`tmagen.errors.SpecError` with everything that is wrong, and what ``also`` says of other flags.
+    """
+    if file is None:
+        return requested_spec(options, also=also)
+    flags = ("preset", "spec", *FLAGS)
+    given = [f"--{flag}" for flag in flags if options[flag.replace("-", "_")] is not None]
+    if given:
+        also.append(Diagnostic(f"{file!r} says which kernel it is: {', '.join(given)} cannot change it"))
+    if file.endswith(".toml"):
+        also.append(Diagnostic(f"{file!r} is no kernel", hint=f"tmagen {command} --spec {file}"))
+    elif "\0" in file or not Path(file).is_file():
+        also.append(Diagnostic(f"cannot read {file!r}: there is no such file"))
+    if also:
+        raise SpecError(*also)
+    return Path(file)

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from contextlib import suppress
+from typing import NoReturn
 
 from tmagen.errors import Diagnostic, SpecError
 
@@ -26,6 +27,13 @@ def drop_stdout() -> None:
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process at once: an orderly end would wait for a kernel that hangs, or fail in a lost context."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def cannot(what: str, path: str, error: OSError | str) -> SpecError:

@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tmagen import flag_text
-from tmagen.cli_options import FLAGS, requested_spec, spec_options
-from tmagen.errors import Diagnostic, SpecError
+from tmagen.cli_options import kernel_subject, spec_options
 from tmagen.flag_text import FlagReader, integer_between, word_of
-
-if TYPE_CHECKING:
-    from tmagen.ir import Gemm
 
 MAX_JOBS = 1024
 COMPLETIONS = ("eager", "lazy", "newest-first", "random", "all")
@@ -75,7 +70,7 @@ def command(
     start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
     leading = reader.read("ld", ld, lambda text: flag_text.three_integers(text, "A,B,D"))
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
-    subject = _subject(file, options, reader.diagnostics)
+    subject = kernel_subject("verify", file, options, reader.diagnostics)
 
     from tmagen.verify import LeadingDims, NoProgress, TerminalProgress, verify
 
@@ -97,20 +92,3 @@ def command(
     else:
         click.echo(report.text())
     return report.exit_code
-
-
-def _subject(file: str | None, options: dict[str, Any], also: list[Diagnostic]) -> Path | Gemm:
-    """FILE, or the spec of the flags; both together are a contradiction."""
-    if file is None:
-        return requested_spec(options, also=also)
-    flags = ("preset", "spec", *FLAGS)
-    given = [f"--{flag}" for flag in flags if options[flag.replace("-", "_")] is not None]
-    if given:
-        also.append(Diagnostic(f"{file!r} says which kernel it is: {', '.join(given)} cannot change it"))
-    if file.endswith(".toml"):
-        also.append(Diagnostic(f"{file!r} is no kernel", hint=f"tmagen verify --spec {file}"))
-    elif "\0" in file or not Path(file).is_file():
-        also.append(Diagnostic(f"cannot read {file!r}: there is no such file"))
-    if also:
-        raise SpecError(*also)
-    return Path(file)

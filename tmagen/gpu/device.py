@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 Dim3 = tuple[int, int, int]
 
 _POLL_SECONDS = 0.0002
+_DISTURBANCES = 4
 _SPIN_SECONDS = 0.002  # most kernels end within it: polling without a pause costs nothing then
 
 # What a kernel does wrong, as the driver words it. After any of them every call in the context fails.
@@ -37,6 +39,10 @@ _FAULTS = (
     "device-side assert",
     "unknown error",
 )
+
+
+_LOST: list[Any] = []
+"""What PyCUDA would free, and wait for, if nobody held it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,10 @@ class Gpu(Protocol):
     def info(self) -> DeviceInfo: ...
 
     @property
+    def lost(self) -> bool:
+        """A kernel faulted or hangs: nothing more can be launched, or freed."""
+
+    @property
     def stream(self) -> int:
         """The handle of the stream."""
 
@@ -91,6 +101,12 @@ class Gpu(Protocol):
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Sets bytes, as work of the stream."""
+
+    def copy(self, to: int, origin: int, nbytes: int) -> None:
+        """Copies device bytes to device bytes, as work of the stream."""
+
+    def disturb(self, address: int, nbytes: int) -> None:
+        """Writes zeros from another stream, beside whatever the stream does."""
 
     def load(self, cubin: bytes, symbol: str, smem_bytes: int) -> Any:
         """A kernel by its C symbol, allowed so much dynamic shared memory. Raises DriverError."""
@@ -114,9 +130,10 @@ class PyCudaGpu:
         self._cuda = cuda
         self.info = info
         self._stream = cuda.Stream()
+        self._side = cuda.Stream()
         self._memory: dict[int, Any] = {}
         self._modules: list[Any] = []
-        self.lost = False  # a kernel's fault or hang: nothing can be freed
+        self.lost = False
 
     @property
     def stream(self) -> int:
@@ -129,10 +146,10 @@ class PyCudaGpu:
         return int(allocation)
 
     def free(self, address: int) -> None:
-        allocation = self._memory.pop(address)
-        if not self.lost:
-            with self._calls():
-                allocation.free()
+        if self.lost:  # freeing waits for the kernel, or fails
+            return
+        with self._calls():
+            self._memory.pop(address).free()
 
     def upload(self, address: int, data: Bytes) -> None:
         with self._calls():
@@ -149,6 +166,15 @@ class PyCudaGpu:
             with self._calls():
                 self._cuda.memset_d8_async(address, value, nbytes, self._stream)
 
+    def copy(self, to: int, origin: int, nbytes: int) -> None:
+        with self._calls():
+            self._cuda.memcpy_dtod_async(to, origin, nbytes, self._stream)
+
+    def disturb(self, address: int, nbytes: int) -> None:
+        with self._calls():
+            for _ in range(_DISTURBANCES):
+                self._cuda.memset_d8_async(address, 0, nbytes, self._side)
+
     def load(self, cubin: bytes, symbol: str, smem_bytes: int) -> Any:
         with self._calls(f" (kernel {symbol})"):
             module = self._cuda.module_from_buffer(cubin)
@@ -160,9 +186,7 @@ class PyCudaGpu:
     def launch(self, kernel: Any, grid: Dim3, block: Dim3, smem_bytes: int, parameters: bytes) -> None:
         with self._calls():
             # An array goes by value: the whole block is one argument, laid out by us.
-            kernel(
-                np.frombuffer(parameters, np.uint8), grid=grid, block=block, shared=smem_bytes, stream=self._stream
-            )
+            kernel(np.frombuffer(parameters, np.uint8), grid=grid, block=block, shared=smem_bytes, stream=self._stream)
 
     def wait(self, seconds: float) -> None:
         with self._calls():
@@ -185,7 +209,9 @@ class PyCudaGpu:
         event.record(self._stream)
 
     def close(self) -> None:
-        """Frees what is still held."""
+        """Frees what is still held; of a lost context nothing can be."""
+        if self.lost:
+            return
         for address in list(self._memory):
             with suppress(DriverError):
                 self.free(address)
@@ -206,14 +232,18 @@ class PyCudaGpu:
 
 def pycuda_driver() -> Any:
     """`pycuda.driver`, initialised. Raises MissingError, which says what is not there."""
-    driver.library()
+    missing: list[str] = []
+    try:
+        driver.library()
+    except MissingError as error:
+        missing.append(str(error))
+    if find_spec("pycuda") is None:
+        missing.append('PyCUDA is not installed: pip install "tmagen[gpu]"')
+    if missing:
+        raise MissingError(missing[0], detail=tuple(missing[1:]), hint=WITHOUT)
     try:
         cuda = import_module("pycuda.driver")
     except ImportError as error:
-        if (getattr(error, "name", None) or "").split(".")[0] == "pycuda":
-            raise MissingError(
-                "PyCUDA is not installed", hint='pip install "tmagen[gpu]"; or ' + WITHOUT
-            ) from error
         raise MissingError(f"PyCUDA cannot be imported: {error}", hint=WITHOUT) from error
     try:
         cuda.init()
@@ -248,6 +278,8 @@ def open_gpu(ordinal: int = 0) -> Iterator[PyCudaGpu]:
     finally:
         if gpu is not None:
             gpu.close()
+            if gpu.lost:
+                _LOST.append(gpu)
         with suppress(cuda.Error):
             cuda.Context.pop()
         if gpu is None or not gpu.lost:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -23,8 +24,7 @@ def library() -> ctypes.CDLL:
         except OSError:
             continue
     raise MissingError(
-        "no CUDA driver on this machine: libcuda.so.1 cannot be loaded",
-        detail=("it comes with NVIDIA's driver, not with the CUDA toolkit",),
+        "no NVIDIA driver on this machine: libcuda.so.1 cannot be loaded",
         hint=WITHOUT,
     )
 
@@ -55,7 +55,7 @@ def check(name: str, status: int) -> None:
 class Graph:
     """The work that was put on a stream while it was captured, to be launched as one.
 
-    >>> graph = Graph.capture(stream_handle, lambda: launch_twenty_times())
+    >>> graph = Graph.capture(stream_handle, launch_twenty_times)
     >>> graph.launch(stream_handle); graph.close()
     """
 
@@ -63,7 +63,7 @@ class Graph:
         self._executable = executable
 
     @classmethod
-    def capture(cls, stream: int, work: Any) -> Graph:
+    def capture(cls, stream: int, work: Callable[[], None]) -> Graph:
         """What `work()` puts on the stream with this handle; nothing of it runs. Raises DriverError."""
         handle = ctypes.c_void_p(stream)
         graph = ctypes.c_void_p()
