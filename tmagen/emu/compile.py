@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmagen.emu import compile_wgmma
-from tmagen.emu.compile_blocks import Block, Graph, build, registers_of, split_operands
+from tmagen.emu.compile_blocks import TERMINATORS, Block, Graph, build, registers_of, split_operands
 from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
 from tmagen.emu.compile_order import ordered
 from tmagen.emu.compile_wgmma import WgmmaTable
@@ -53,6 +53,7 @@ class Program:
     wgmma: WgmmaTable
     source: str
     starts: list[Instruction | None]
+    sites: list[Instruction]  # what checks call by number: all that touches memory or barriers
 
     def first_instruction(self, number: int) -> Instruction | None:
         """The first instruction of a block."""
@@ -63,29 +64,33 @@ class Program:
         return self.instructions[line - 1] if 0 < line <= len(self.instructions) else None
 
 
-_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool], Program]] = weakref.WeakKeyDictionary()
+_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool, bool], Program]] = weakref.WeakKeyDictionary()
 
 
-def compile_entry(module: Module, name: str, *, listening: bool = False) -> Program:
+def compile_entry(module: Module, name: str, *, listening: bool = False, checked: bool = False) -> Program:
     """The program of kernel `name`, compiled once per module. Raises NotJudged for an entry that does not exist."""
     programs = _COMPILED.setdefault(module, {})
-    key = (name, listening)
+    key = (name, listening, checked)
     if key not in programs:
         if name not in module.entries:
             raise Fault(f"kernel {name} is not in the module; it has {', '.join(module.entries) or 'none'}")
-        programs[key] = _compile(module, module.entries[name], listening)
+        programs[key] = _compile(module, module.entries[name], listening, checked)
     return programs[key]
 
 
-def _namespace() -> dict[str, Any]:
+def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
     for source in (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
+    if checked:
+        from tmagen.emu.checks import hooks
+
+        names.update((name, hook) for name, hook in hooks.namespace().items() if name in names)
     return names
 
 
-def _compile(module: Module, entry: Entry, listening: bool) -> Program:
+def _compile(module: Module, entry: Entry, listening: bool, checked: bool) -> Program:
     slots = {name: i for i, name in enumerate(entry.registers)}
     widths = []
     for name, kind in entry.registers.items():
@@ -95,11 +100,11 @@ def _compile(module: Module, entry: Entry, listening: bool) -> Program:
     graph = build(entry, slots)
     layout = _Layout(module, entry)
     wgmma = compile_wgmma.build(entry, slots, [POISON[width] for width in widths])
-    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening)
+    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening, checked)
     writer.write()
     filename = f"<blocks of {entry.name}>"
     source = "\n".join(writer.lines) + "\n"
-    names = _namespace()
+    names = _namespace(checked)
     exec(compile(source, filename, "exec"), names)
     return Program(
         entry=entry,
@@ -120,6 +125,7 @@ def _compile(module: Module, entry: Entry, listening: bool) -> Program:
         wgmma=wgmma,
         source=source,
         starts=[block.body[0] if block.body else None for block in graph.blocks],
+        sites=writer.sites,
     )
 
 
@@ -202,6 +208,7 @@ class _Writer:
         symbols: Symbols,
         wgmma: WgmmaTable,
         listening: bool,
+        checked: bool,
     ) -> None:
         self.graph = graph
         self.wgmma = wgmma
@@ -209,6 +216,8 @@ class _Writer:
         self.widths = widths
         self.symbols = symbols
         self.listening = listening
+        self.checked = checked
+        self.sites: list[Instruction] = []
         self.lines: list[str] = []
         self.owners: list[Instruction | None] = []
         self.waits: list[Instruction] = []
@@ -234,7 +243,7 @@ class BlockEmitter(Emitter):
     """An emitter that also knows the block's place in the graph."""
 
     def __init__(self, writer: _Writer, block: Block) -> None:
-        super().__init__(writer.slots, writer.widths, writer.symbols, writer.wgmma, writer.listening)
+        super().__init__(writer.slots, writer.widths, writer.symbols, writer.wgmma, writer.listening, writer.checked)
         self.writer = writer
         self.block = block
         self.number = block.number
@@ -344,6 +353,7 @@ class BlockEmitter(Emitter):
             self._look_at(instruction, spec)
         mark = len(self.lines)
         try:
+            self._tell_site(run[0], spec)
             done = spec.batch(self, run)
             self.finish_kept()
             return done
@@ -365,6 +375,7 @@ class BlockEmitter(Emitter):
                 # The guard is read once: the instruction may write the very predicate.
                 self.line(f"g = {self.pred(guard)}")
                 self.guard = "g"
+            self._tell_site(instruction, spec)
             spec.emit(self, instruction)
             if self.guard is not None:
                 self.finish_guard()
@@ -373,6 +384,12 @@ class BlockEmitter(Emitter):
             self._not_judged(instruction, spec, str(unknown), mark)
         except (IndexError, ValueError, KeyError) as error:
             self._not_judged(instruction, spec, f"operands of {instruction.opcode} ({error})", mark)
+
+    def _tell_site(self, instruction: Instruction, spec: registry.Spec) -> None:
+        """Checks are told which instruction runs."""
+        if self.checked and not spec.pure and instruction.parts[0] not in TERMINATORS:
+            self.line(f"C.site = {len(self.writer.sites)}")
+            self.writer.sites.append(instruction)
 
     def _look_at(self, instruction: Instruction, spec: registry.Spec) -> None:
         """Bring the accumulators that an instruction touches up to date, and see that it may write what it writes."""

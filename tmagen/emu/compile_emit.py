@@ -39,6 +39,10 @@ WIDTH = {
 }  # fmt: skip
 
 
+# What checks hear of by an event, as no function of the emulator runs for it.
+_WATCHED = frozenset(("fence", "warp_sync", "tmem_wait", "tcgen05_fence", "wgmma_fence"))
+
+
 @dataclass
 class Symbols:
     """Where names are. Shared and local offsets and parameter offsets are fixed when an entry is compiled; global
@@ -55,13 +59,20 @@ class Emitter:
     """The text of one block. Emit functions call it; it keeps the source line of each instruction."""
 
     def __init__(
-        self, slots: dict[str, int], widths: list[int], symbols: Symbols, wgmma: WgmmaTable, listening: bool
+        self,
+        slots: dict[str, int],
+        widths: list[int],
+        symbols: Symbols,
+        wgmma: WgmmaTable,
+        listening: bool,
+        checked: bool,
     ) -> None:
         self.slots = slots
         self.wgmma = wgmma
         self.widths = widths
         self.symbols = symbols
         self.listening = listening
+        self.checked = checked
         self.lines: list[str] = []
         self.owners: list[Instruction | None] = []
         self.current: Instruction | None = None
@@ -84,6 +95,8 @@ class Emitter:
         """Tell the listeners; no text at all when nobody listens."""
         if self.listening:
             self.line(f"C.listen({kind!r}, F, {', '.join(arguments)})")
+        elif self.checked and kind in _WATCHED:
+            self.line(f"C.watch.{kind}(F, {', '.join(arguments)})")
 
     def temporary(self) -> str:
         self._temporaries += 1

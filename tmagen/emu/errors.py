@@ -39,6 +39,7 @@ class EmulatorError(TmagenError):
         self.instruction = instruction
         self.where = where
         self.detail = tuple(detail)
+        self.findings: tuple[Any, ...] = ()  # of a checked run, up to here
 
     def located(
         self, ptx_line: int, source: tuple[str, int] | None, instruction: str, where: str | None

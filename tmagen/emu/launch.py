@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tmagen.emu.checks import Finding
 
 Dim3 = tuple[int, int, int]
 
@@ -22,9 +26,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class RunResult:
-    """Figures of a run that reached its end."""
+    """Figures of a run that reached its end, and what the checks found where there were any."""
 
     ctas: int
     seconds: float
     completion: str
     jobs: int
+    findings: tuple[Finding, ...] = ()

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tmagen.emu.checks.finding import merged
+from tmagen.emu.checks.session import Session
 from tmagen.emu.compile import RESERVED_SHARED_BYTES, Program, compile_entry
 from tmagen.emu.errors import EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3, Launch, RunResult
@@ -43,6 +45,8 @@ def run(
     jobs: int = 1,
     progress: Progress | None = None,
     listener: Listener | None = None,
+    checks: bool = False,
+    strict: bool = False,
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
@@ -50,6 +54,9 @@ def run(
     processes share the CTAs, except where CTAs may talk to each other through global memory. `progress(done, total)`
     counts CTAs. A `listener` is called as `listener(kind, cta, fragment, operands)` for each memory access, barrier,
     fence and asynchronous operation, before its effect; it hears one process, so it needs `jobs` = 1.
+
+    With `checks` the run is observed: `findings` of the result, or of the error that ends the run, are the races and
+    other broken rules (see `checks`); `strict` adds formal rules and what one run cannot settle.
 
     Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait; ValueError
     for a wrong argument.
@@ -61,7 +68,7 @@ def run(
     if listener is not None and jobs > 1:
         raise ValueError("a listener hears one process alone: jobs = 1")
     started = time.perf_counter()
-    program = compile_entry(module, launch.kernel, listening=listener is not None)
+    program = compile_entry(module, launch.kernel, listening=listener is not None, checked=checks)
     _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
     context = Context(
@@ -74,18 +81,28 @@ def run(
         listener=listener,
         sm_count=_SM_COUNT.get(_target(module), 148),
     )
+    if checks:
+        context.session = Session(program, memory, context.shared_end, strict=strict)
     gx, gy, gz = launch.grid
     total = gx * gy * gz
     jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total))
     with _one_blas_thread():
-        if jobs == 1:
-            for index in range(total):
-                Cta(context, _ctaid(index, launch.grid)).run()
-                if progress is not None:
-                    progress(index + 1, total)
-        else:
-            _run_split(context, total, jobs, progress)
-    return RunResult(total, time.perf_counter() - started, completion, jobs)
+        findings = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
+    return RunResult(total, time.perf_counter() - started, completion, jobs, findings)
+
+
+def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple[Any, ...]:
+    session = context.session
+    try:
+        for index in range(total):
+            Cta(context, _ctaid(index, context.launch.grid)).run()
+            if progress is not None:
+                progress(index + 1, total)
+    except EmulatorError as error:
+        if session is not None:
+            error.findings = merged([session.ends()])
+        raise
+    return () if session is None else merged([session.ends()])
 
 
 def _target(module: Module) -> str:
@@ -144,12 +161,15 @@ def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
     return symbols
 
 
-def _run_split(context: Context, total: int, jobs: int, progress: Progress | None) -> None:
-    """Fork `jobs - 1` workers; this process is the last. Each takes the next CTAs when it has none left."""
+def _run_split(context: Context, total: int, jobs: int, progress: Progress | None) -> tuple[Any, ...]:
+    """Fork `jobs - 1` workers; this process is the last. Each takes the next CTAs when it has none left. Returns what
+    the checks of all of them found.
+    """
     counters = mmap.mmap(-1, 8 * jobs)
     queue = _queue(total)
     workers: list[tuple[int, int]] = []
     failure: EmulatorError | None = None
+    found: list[tuple[Any, ...]] = []
     try:
         for number in range(1, jobs):
             reader, writer = os.pipe()
@@ -166,12 +186,14 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
         except EmulatorError as error:
             failure = error
             struct.pack_into("<q", counters, 0, -1)
+        found.append(_findings(context, total, jobs, counters))
         for _pid, reader in workers:
             with os.fdopen(reader, "rb") as pipe:
                 raw = pipe.read()
             if not raw:
                 raise RuntimeError("a worker of the emulator ended without a result")
-            outcome = pickle.loads(raw)
+            outcome, theirs = pickle.loads(raw)
+            found.append(theirs)
             if outcome is not None and failure is None:
                 failure = outcome
         finished, workers = workers, []
@@ -183,9 +205,21 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
             os.kill(pid, 9)
             os.waitpid(pid, 0)
     if failure is not None:
+        failure.findings = merged(found)
         raise failure
     if progress is not None:
         progress(total, total)
+    return merged(found)
+
+
+def _findings(context: Context, total: int, jobs: int, counters: mmap.mmap) -> tuple[Any, ...]:
+    """What the checks of this process found, once the others have run their CTAs too."""
+    if context.session is None:
+        return ()
+    while (counts := _counts(counters, jobs)) and min(counts) >= 0 and sum(counts) < total:
+        time.sleep(0.001)
+    findings: tuple[Any, ...] = context.session.ends()
+    return findings
 
 
 _MAX_PORTIONS = 4096
@@ -226,6 +260,9 @@ def _counts(counters: mmap.mmap, jobs: int) -> list[int]:
 def _work(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, queue: int, writer: int) -> None:
     """A worker's life; it never returns."""
     outcome: BaseException | None = None
+    findings: tuple[Any, ...] = ()
+    if context.session is not None:
+        context.session.forked(number)
     try:
         for _ in _take(context, number, total, jobs, counters, queue):
             pass
@@ -233,9 +270,10 @@ def _work(context: Context, number: int, total: int, jobs: int, counters: mmap.m
         outcome = error
         struct.pack_into("<q", counters, 8 * number, -1)
     try:
-        raw = pickle.dumps(outcome)
-    except Exception:
-        raw = pickle.dumps(RuntimeError(f"a worker failed: {outcome!r}"))
+        findings = _findings(context, total, jobs, counters)
+        raw = pickle.dumps((outcome, findings))
+    except Exception as error:
+        raw = pickle.dumps((RuntimeError(f"a worker failed: {outcome!r}, {error!r}"), ()))
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(raw)
     os._exit(0)

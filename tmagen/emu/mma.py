@@ -112,7 +112,7 @@ def _product(b: F32, a: F32) -> F32:
 
 def _write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: F32) -> None:
     """Add to the old D where asked, convert, and write the lanes that the shape and the mask leave."""
-    lanes = _lanes(desc.m, op.d >> 16)
+    lanes = lanes_of_rows(desc.m, op.d >> 16)
     words = tmem.words[column : column + desc.n]
     old = words[:, lanes]
     if desc.negate_a != desc.negate_b:
@@ -138,7 +138,7 @@ def _write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: F32
 
 
 @lru_cache(maxsize=8)
-def _lanes(m: int, lane: int) -> Index:
+def lanes_of_rows(m: int, lane: int) -> Index:
     """The TMEM lane of each row of D (PTX ISA, "Layout organization" D and F)."""
     row = np.arange(m, dtype=np.intp)
     lanes: Index = row if m == LANES else row % 16 + row // 16 * 32 + lane
@@ -215,5 +215,5 @@ def _from_tmem(op: Mma, desc: InstrDescriptor, tmem: Tmem) -> F32:
     columns = desc.k * desc.a.nbytes // 4
     tmem.check_columns(column, columns, "tcgen05.mma A")
     dtype, widen = _widening(desc.a)
-    words = np.ascontiguousarray(tmem.words[column : column + columns, _lanes(desc.m, lane)].T)
+    words = np.ascontiguousarray(tmem.words[column : column + columns, lanes_of_rows(desc.m, lane)].T)
     return widen(words.view(dtype))

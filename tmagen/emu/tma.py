@@ -93,12 +93,37 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
         return
     if coords[0] >= tmap.dims[0]:
         return
-    chunk = STORE_CHUNK_BYTES // tmap.element_bytes
-    dims = (-(-tmap.dims[0] // chunk) * chunk, *tmap.dims[1:])
-    clip = _clip(tmap, dims, memory, coords, "store")
+    clip = _clip(tmap, _stored_dims(tmap), memory, coords, "store")
     if clip:
         tile = window[units].view(_ELEMENT_DTYPE[tmap.element_bytes]).reshape(tmap.counts[::-1])
         clip.view[...] = tile[clip.where]
+
+
+def shared_units(tmap: TensorMap, address: int) -> tuple[int, Index]:
+    """A box in shared memory: a first byte, and indices of `tmap.pattern.unit`-byte units counted from it."""
+    return address // REPEAT_BYTES * REPEAT_BYTES, _units(tmap, address)
+
+
+def global_view(
+    tmap: TensorMap, memory: GlobalMemory, coords: tuple[int, ...], *, storing: bool
+) -> npt.NDArray[Any] | None:
+    """What of a box is read or, `storing`, written in global memory, in place; None where nothing is."""
+    what = "store" if storing else "load"
+    if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
+        return _box_view(tmap, memory, coords, what)
+    dims = tmap.dims
+    if storing:
+        if coords[0] >= dims[0]:
+            return None
+        dims = _stored_dims(tmap)
+    clip = _clip(tmap, dims, memory, coords, what)
+    return clip.view if clip else None
+
+
+def _stored_dims(tmap: TensorMap) -> tuple[int, ...]:
+    """The extents that a store keeps to: its rows end with a whole chunk."""
+    chunk = STORE_CHUNK_BYTES // tmap.element_bytes
+    return (-(-tmap.dims[0] // chunk) * chunk, *tmap.dims[1:])
 
 
 def _check(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> None:

@@ -122,6 +122,17 @@ class Tmem:
         self.words[pair, where.lanes + lane] = values & np.uint32(0xFFFF)
         self.words[pair + 1, where.lanes + lane] = values >> np.uint32(16)
 
+    def cells(
+        self, shape: str, num: int, address: int, warp: int, *, halves: bool = False, split: int = 0
+    ) -> tuple[Index, Index]:
+        """(columns, lanes) of the words that an `ld` or `st` with these operands touches. Raises what it does."""
+        lane, column = self._place("tcgen05.ld/st", shape, num, address, warp, halves, split)
+        where = _fragment(shape, num, split)
+        if not halves:
+            return where.columns + column, where.lanes + lane
+        pair = where.columns * 2 + column
+        return np.concatenate([pair, pair + 1]), np.concatenate([where.lanes + lane] * 2)
+
     def _place(
         self, what: str, shape: str, num: int, address: int, warp: int, halves: bool, split: int
     ) -> tuple[int, int]:

@@ -301,7 +301,7 @@ def ld_param_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: 
 # --- generic ----------------------------------------------------------------------------------------------------------
 
 
-def _window(frag: Fragment, address: Any) -> tuple[str, Any]:
+def window(frag: Fragment, address: Any) -> tuple[str, Any]:
     """Which state space a generic address is in, and the address there. All active lanes must agree."""
     first = pick(address, frag.lanes.first)
     for name, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW)):
@@ -316,24 +316,24 @@ def _window(frag: Fragment, address: Any) -> tuple[str, Any]:
 
 
 def ld_generic(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
-    space, at = _window(frag, address)
+    space, at = window(frag, address)
     return _LOADS[space](frag, cta, at, nbytes)
 
 
 def ld_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
-    space, at = _window(frag, address)
+    space, at = window(frag, address)
     return _VECTOR_LOADS[space](frag, cta, at, nbytes, count)  # type: ignore[no-any-return]
 
 
 def st_generic(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
-    space, at = _window(frag, address)
+    space, at = window(frag, address)
     if space == "param":
         raise Fault("store to the parameter space")
     _STORES[space](frag, cta, at, nbytes, value)
 
 
 def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
-    space, at = _window(frag, address)
+    space, at = window(frag, address)
     if space == "param":
         raise Fault("store to the parameter space")
     _VECTOR_STORES[space](frag, cta, at, nbytes, values)
@@ -358,7 +358,7 @@ def atomic(
 ) -> Any:
     """Read, combine and write lane by lane, in lane order; the old values."""
     if space == "generic":
-        space, address = _window(frag, address)
+        space, address = window(frag, address)
     load, store = _LOADS[space], _STORES.get(space)
     if store is None:
         raise Fault("atomic on the parameter space")

@@ -55,3 +55,4 @@ def warp_sync(cx: BlockEmitter, ins: Instruction) -> None:
     """Bring the member lanes together."""
     Form(ins, "bar.warp.sync").done()
     members(cx, ins.operands[0])
+    cx.event("warp_sync", cx.src(ins.operands[0], 32))

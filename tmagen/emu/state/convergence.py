@@ -87,6 +87,7 @@ class Warp:
 
     __slots__ = (
         "bulk",
+        "copies",
         "cta",
         "fragments",
         "index",
@@ -113,6 +114,7 @@ class Warp:
         self.queue = cta.queue
         self.queued = False
         self.bulk: dict[int, Any] = {}  # lane -> its bulk groups
+        self.copies: dict[int, Any] = {}  # lane -> its groups of other copies
         self.local: npt.NDArray[np.uint8] | None = None
         self.fragments = [Fragment(self, mask, list(program.first), 0)]
 

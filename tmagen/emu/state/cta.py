@@ -19,7 +19,7 @@ from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.report import place_in_shared, waiting_lines
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
-from tmagen.emu.state.engine import STORE, TENSOR, Engine, make_engine
+from tmagen.emu.state.engine import ASYNC, STORE, TENSOR, Engine, make_engine
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.state.warpgroup import members_of
 from tmagen.emu.tensormap import TensorMap
@@ -42,8 +42,10 @@ class Context:
     completion: str
     seed: int
     symbols: dict[str, int]
-    maps: dict[int, TensorMap] = field(default_factory=dict)
+    maps: dict[int, TensorMap] = field(default_factory=dict)  # parameters, by address
+    made: dict[bytes, TensorMap] = field(default_factory=dict)  # others, by their bytes
     listener: Any = None
+    session: Any = None  # of a checked run
     sm_count: int = 148
 
     @property
@@ -83,12 +85,17 @@ class Cta:
         self.alloc_waiters: list[Fragment] = []
         self.polls = 0
         self.idle_polls = 0
+        self.watch: Any = None  # of a checked run
+        self.site = 0  # number of the instruction that runs, in a checked run
+        self.frames = 0  # Python frames between generated code and what it calls
         self.clock = 0
         self.queue: deque[Warp] = deque()
         self.engine: Engine = make_engine(context.completion, self)
         self.eager = context.completion == "eager"
         self.warps = [self._warp(i) for i in range(self.nwarps)]
         self.members = members_of(self, self.nwarps)
+        if context.session is not None:
+            context.session.attach(self)
 
     def _shared(self, end: int) -> None:
         """Shared memory, poisoned. Its index is the address in the shared window."""
@@ -141,6 +148,8 @@ class Cta:
                 if engine.step():
                     continue
                 raise self._deadlock()
+            if self.watch is not None:
+                self.watch.ends()
             self._check_exit()
         except EmulatorError as error:
             raise self._locate(error, warp) from error.__cause__
@@ -189,7 +198,7 @@ class Cta:
             # Nobody waited for these stores to read their source: the next CTA may have the memory by now.
             self.smem[:] = 0xFF
             self.engine.drain_stores()
-        outstanding = [operation for operation in self.engine.pending if operation.kind != TENSOR]
+        outstanding = [operation for operation in self.engine.pending if operation.kind not in (TENSOR, ASYNC)]
         if outstanding:
             error = Fault(f"the CTA exits with {len(outstanding)} asynchronous copies to its shared memory outstanding")
             self.blame(error, outstanding[0].line)
@@ -209,7 +218,7 @@ class Cta:
 
     def start_mma(self, fragment: Fragment, lane: int, op: mma.Mma) -> None:
         """Issue an MMA. Those that follow one another run together when somebody needs the result."""
-        line = sys._getframe(2).f_lineno
+        line = sys._getframe(2 + self.frames).f_lineno
         if self.eager:
             self.mma_queue.append(op)
             self.mma_lines.append(line)
@@ -309,7 +318,11 @@ class Cta:
             return found
         if SHARED_WINDOW <= address < LOCAL_WINDOW + (1 << 32):
             raise Fault("tensor map in shared or local memory: it must be a parameter, or in global or constant memory")
-        return TensorMap.decode(self.memory.view(address, tensormap.NBYTES).tobytes())
+        raw = self.memory.view(address, tensormap.NBYTES).tobytes()
+        found = self.launch.made.get(raw)
+        if found is None:
+            found = self.launch.made[raw] = TensorMap.decode(raw)
+        return found
 
     # --- errors -------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Any
 from tmagen.emu.errors import EmulatorError
 from tmagen.emu.state.convergence import Fragment
 
-COPY, STORE, TENSOR = "copy", "store", "tensor"
+COPY, STORE, TENSOR, ASYNC = "copy", "store", "tensor", "async"
 POLICIES = ("eager", "lazy", "newest-first", "random")
 
 
@@ -68,7 +68,7 @@ class Deferred(Engine):
     """Engines that complete later. `choose` is the policy."""
 
     def issue(self, fragment: Fragment, lane: int, kind: str, run: Callable[[], None]) -> Operation | None:
-        operation = Operation(kind, (fragment.warp.index, lane), run, sys._getframe(2).f_lineno)
+        operation = Operation(kind, (fragment.warp.index, lane), run, sys._getframe(2 + self.cta.frames).f_lineno)
         self.pending.append(operation)
         return operation
 
@@ -86,7 +86,7 @@ class Deferred(Engine):
         except EmulatorError as error:
             self.cta.blame(error, operation.line)
             raise
-        if operation.kind == STORE:
+        if operation.kind in (STORE, ASYNC):
             self.cta.store_done()
 
     def choose(self) -> Operation:

@@ -30,7 +30,7 @@ def _map(cta: Any, address: int, rank: int) -> TensorMap:
     return tmap
 
 
-def _own_mask(mask: int) -> None:
+def own_mask(mask: int) -> None:
     if mask != 1:
         raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of one CTA")
 
@@ -45,7 +45,7 @@ def tma_load(
             cta.own(pick(barrier, lane)),
             tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords]),
         )
-        _own_mask(pick(mask, lane))
+        own_mask(pick(mask, lane))
         phase = barrier_at(cta, at).phase
         cta.engine.issue(frag, lane, COPY, _Load(cta, tmap, dst, target, at, phase))
 
@@ -98,7 +98,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
     for lane in frag.lanes.lanes:
         dst, at = cta.own(pick(place, lane)), cta.own(pick(barrier, lane))
         src, n = pick(source, lane), pick(nbytes, lane)
-        _own_mask(pick(mask, lane))
+        own_mask(pick(mask, lane))
         _check_bulk(dst, src, n)
         phase = barrier_at(cta, at).phase
 
@@ -307,7 +307,7 @@ def mma(
 def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
     for lane in frag.lanes.lanes:
         at = cta.own(pick(barrier, lane))
-        _own_mask(pick(mask, lane))
+        own_mask(pick(mask, lane))
         barrier_at(cta, at)
 
         def run(at: int = at) -> None:

@@ -113,7 +113,7 @@ def wgmma(
     if position == len(group.pending):
         if not position and not group.started and cta.nwarps < WARPS * (group.index + 1):
             raise Fault(f"wgmma.mma_async in warpgroup {group.index}, which has fewer than four warps")
-        op = Op(form, a, b, accumulate, group.matrices, sys._getframe(1).f_lineno)
+        op = Op(form, a, b, accumulate, group.matrices, sys._getframe(1 + cta.frames).f_lineno)
         group.pending.append(op)
     else:
         op = group.pending[position]

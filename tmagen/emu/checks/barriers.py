@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mbarriers and named barriers that remember what those who arrived knew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes, Vector
+from tmagen.emu.state.barriers import NamedBarrier
+from tmagen.emu.state.mbarrier import MBarrier
+
+if TYPE_CHECKING:
+    from tmagen.emu.checks.watch import Watch
+
+
+class WatchedBarrier(MBarrier):
+    """An mbarrier. What arrivals of the current phase release gathers in `release`, what asynchronous operations have
+    done in `ended` (component -> clock); at the end of a phase both become `done`.
+    """
+
+    __slots__ = ("blocked", "component", "done", "ended", "init", "init_clock", "last_waited", "release", "results", "uses", "watch")  # fmt: skip
+
+    def __init__(self, watch: Watch, address: int, count: int, agent: Lanes) -> None:
+        super().__init__(address, count)
+        self.watch = watch
+        clocks = watch.clocks
+        self.component = clocks.component(f"mbarrier at {watch.cta.place(address)}")
+        self.init = agent.component
+        self.init_clock = agent.known[agent.component]
+        self.release: Vector = clocks.zeros()
+        self.ended: dict[int, int] = {}
+        self.done: Vector | None = None
+        self.results: dict[int, int] = {}
+        self.blocked: list[tuple[Lanes, bool]] = []
+        self.uses: dict[int, int] = {}
+        self.last_waited = 0
+
+    def widen(self, capacity: int) -> None:
+        clocks = self.watch.clocks
+        self.release = clocks.widened(self.release, capacity)
+        if self.done is not None:
+            self.done = clocks.widened(self.done, capacity)
+
+    def used_by(self, agent: Lanes) -> bool:
+        """Note a use; whether the object's init is ordered before it."""
+        self.uses[agent.component] = agent.known[agent.component]
+        return bool(agent.known[self.init] >= self.init_clock)
+
+    def released_by(self, agent: Lanes, *, relaxed: bool) -> None:
+        """An arrival publishes what the thread knows; a relaxed one publishes tensor memory alone."""
+        if relaxed:
+            start = TENSOR * self.watch.clocks.capacity
+            part = self.release[start:]
+            np.maximum(part, agent.vector[start:], out=part)
+        else:
+            np.maximum(self.release, agent.vector, out=self.release)
+
+    def ended_by(self, component: int, clock: int) -> None:
+        """An arrival says that a stream of operations has come to `clock`."""
+        if self.ended.get(component, 0) < clock:
+            self.ended[component] = clock
+
+    def complete_phase(self) -> None:
+        ended = self.ended
+        ended[self.component] = self.phase + 1  # the copies that complete on this phase
+        done, capacity = self.release, self.watch.clocks.capacity
+        for component, clock in ended.items():
+            for row in (ORDER, TENSOR):
+                at = row * capacity + component
+                if done[at] < clock:
+                    done[at] = clock
+        self.done, self.results = done, ended
+        self.release, self.ended = self.watch.clocks.zeros(), {}
+        if self.blocked:
+            self.last_waited = self.phase + 1
+            for agent, relaxed in self.blocked:
+                self.acquire(agent, relaxed=relaxed)
+            self.blocked.clear()
+        super().complete_phase()
+
+    def acquired_by(self, agent: Lanes, *, relaxed: bool) -> None:
+        """A wait has seen the last phase complete."""
+        self.last_waited = max(self.last_waited, self.phase)
+        self.acquire(agent, relaxed=relaxed)
+
+    def acquire(self, agent: Lanes, *, relaxed: bool) -> None:
+        """Learn what those knew who made the last phase complete."""
+        if self.done is None:
+            return
+        agent.fenced = False
+        capacity = self.watch.clocks.capacity
+        if not relaxed:
+            agent.join(self.done)
+            return
+        start = TENSOR * capacity
+        part = agent.vector[start:]
+        np.maximum(part, self.done[start:], out=part)
+        for component, clock in self.results.items():
+            agent.learn(component, clock, capacity)
+
+
+class WatchedNamed(NamedBarrier):
+    """A named barrier: those who synchronise learn what all participants knew."""
+
+    __slots__ = ("gathered", "number", "syncing", "watch")
+
+    def __init__(self, watch: Watch, number: int) -> None:
+        super().__init__()
+        self.watch = watch
+        self.number = number
+        self.gathered: Vector | None = None
+        self.syncing: list[Lanes] = []
+
+    def widen(self, capacity: int) -> None:
+        if self.gathered is not None:
+            self.gathered = self.watch.clocks.widened(self.gathered, capacity)
+
+    def arrived_by(self, agent: Lanes, *, syncs: bool) -> None:
+        """A warp arrives."""
+        if self.gathered is None:
+            self.gathered = agent.vector.copy()
+        else:
+            np.maximum(self.gathered, agent.vector, out=self.gathered)
+        self.watch.tick(agent)
+        if syncs:
+            self.syncing.append(agent)
+
+    def release(self) -> None:
+        gathered = self.gathered
+        if gathered is not None:
+            for agent in self.syncing:
+                agent.join(gathered)
+                agent.fenced = False
+        self.gathered, self.syncing = None, []
+        super().release()

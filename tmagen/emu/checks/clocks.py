@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vector clocks of threads and asynchronous work.
+
+A component of a clock belongs to a set of lanes that have done the same so far, to an mbarrier (its completed phases),
+or to a stream of asynchronous operations that end in an order that somebody waits for: the MMAs of a thread, its bulk
+stores, a warp's loads of tensor memory. So one number says how much of a stream is known to be complete.
+
+A vector holds four rows: ORDER, what happens before; SHARED and GLOBAL, the ordinary accesses that a proxy fence has
+made visible to the asynchronous proxy; TENSOR, what happens before for tensor memory, where relaxed barriers count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ORDER, SHARED, GLOBAL, TENSOR = range(4)
+ROWS = 4
+Vector = npt.NDArray[np.int64]
+
+
+class Clocks:
+    """The components of one CTA. `capacity` is how many a vector has room for; `widen` replaces all vectors."""
+
+    def __init__(self, capacity: int, widen: Callable[[int], None]) -> None:
+        self.capacity = capacity
+        self.names: list[str] = []
+        self._widen = widen
+
+    def component(self, name: str) -> int:
+        """A new component. All vectors are replaced by wider ones where they have no room for it."""
+        if len(self.names) == self.capacity:
+            self._widen(2 * self.capacity)
+            self.capacity *= 2
+        self.names.append(name)
+        return len(self.names) - 1
+
+    def zeros(self) -> Vector:
+        """A vector that knows nothing."""
+        return np.zeros(ROWS * self.capacity, np.int64)
+
+    def widened(self, vector: Vector, capacity: int) -> Vector:
+        """A vector with room for more components."""
+        wide = np.zeros((ROWS, capacity), np.int64)
+        wide[:, : self.capacity] = vector.reshape(ROWS, self.capacity)
+        return wide.reshape(-1)
+
+
+class Lanes:
+    """Lanes of a warp that have done the same since they last were together: one thread as far as order goes.
+
+    `known` is `vector`, read and written one by one faster.
+    """
+
+    __slots__ = ("component", "fenced", "known", "mask", "observed", "released", "vector", "warp")
+
+    def __init__(self, warp: WarpLanes, mask: int, component: int, vector: Vector) -> None:
+        self.warp = warp
+        self.mask = mask
+        self.component = component
+        self.adopt(vector)
+        self.released: Vector | None = None  # at the last fence that releases
+        self.observed: Vector | None = None  # what relaxed loads saw since the last fence that acquires
+        self.fenced = True  # a tcgen05.fence::after_thread_sync has followed the last wait
+
+    def adopt(self, vector: Vector) -> None:
+        self.vector = vector
+        self.known: Any = memoryview(vector)  # type: ignore[arg-type]
+
+    def join(self, other: Vector) -> None:
+        """Learn what `other` knows."""
+        np.maximum(self.vector, other, out=self.vector)
+
+    def learn(self, component: int, clock: int, capacity: int) -> None:
+        """Learn that a stream has come to `clock`."""
+        known = self.known
+        if known[component] < clock:
+            known[component] = clock
+        component += TENSOR * capacity
+        if known[component] < clock:
+            known[component] = clock
+
+    def tick(self, capacity: int) -> None:
+        """What these lanes do from now on is not part of what they have published."""
+        known, at = self.known, self.component
+        known[at] += 1
+        known[TENSOR * capacity + at] = known[at]
+
+    def fence(self, row: int, capacity: int) -> None:
+        """A proxy fence: all that is known by now is visible to the asynchronous proxy."""
+        start = row * capacity
+        part = self.vector[start : start + capacity]
+        np.maximum(part, self.vector[:capacity], out=part)
+
+
+class WarpLanes:
+    """The lanes of one warp, in groups that split where lanes act alone and merge where the warp comes together."""
+
+    __slots__ = ("_by_mask", "_free", "clocks", "groups", "index", "loads", "loads_at", "stores", "stores_at")
+
+    def __init__(self, clocks: Clocks, index: int, mask: int) -> None:
+        self.clocks = clocks
+        self.index = index
+        component = clocks.component(f"warp {index}")
+        vector = clocks.zeros()
+        vector[component] = vector[TENSOR * clocks.capacity + component] = 1
+        self.groups = [Lanes(self, mask, component, vector)]
+        self._by_mask: dict[int, tuple[Lanes, ...]] = {}
+        self._free: list[int] = []
+        self.loads = self.stores = -1  # streams of tcgen05.ld and tcgen05.st
+        self.loads_at = self.stores_at = 0
+
+    def of(self, mask: int, live: int) -> tuple[Lanes, ...]:
+        """The groups that the lanes `mask` make up; a group of which they are a part is split."""
+        found = self._by_mask.get(mask)
+        if found is None:
+            found = tuple(self._split(mask, live))
+            self._by_mask[mask] = found
+        return found
+
+    def _split(self, mask: int, live: int) -> Iterator[Lanes]:
+        for group in tuple(self.groups):
+            both = group.mask & mask
+            if not both:
+                continue
+            if both == group.mask & live:
+                yield group
+                continue
+            component = self._free.pop() if self._free else self.clocks.component(f"warp {self.index}, some lanes")
+            part = Lanes(self, both, component, group.vector.copy())
+            part.released, part.observed, part.fenced = group.released, group.observed, group.fenced
+            group.mask &= ~both
+            capacity = self.clocks.capacity
+            # What the others do from now on is not known to the part, nor the other way round.
+            group.tick(capacity)
+            part.tick(capacity)
+            self.groups.append(part)
+            self._by_mask.clear()
+            yield part
+
+    def merge(self, mask: int, live: int) -> Lanes:
+        """The lanes `mask` come together: each knows what all of them know."""
+        found = self.of(mask, live)
+        first = found[0]
+        if len(found) > 1:
+            for other in found[1:]:
+                if other.mask.bit_count() > first.mask.bit_count():
+                    first = other
+            for other in found:
+                if other is not first:
+                    first.join(other.vector)
+                    first.mask |= other.mask
+                    first.fenced = first.fenced and other.fenced
+                    self.groups.remove(other)
+                    self._free.append(other.component)
+            self._by_mask.clear()
+        return first

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mbarriers and named barriers under observation. Each function takes the place of the one of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmagen.emu.checks.barriers import WatchedBarrier
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.watch import Watch
+from tmagen.emu.isa.values import ND
+from tmagen.emu.state import barriers, mbarrier
+from tmagen.emu.state.convergence import SWITCH, WAIT, Fragment, converge, lane_set, pick
+
+
+def use(watch: Watch, frag: Fragment, agent: Lanes, address: int, what: str) -> WatchedBarrier | None:
+    """The object at an address, for a use by some lanes; None where there is none, which the instruction will say."""
+    found: WatchedBarrier | None = watch.cta.mbarriers.get(address)
+    if found is not None and not found.used_by(agent):
+        watch.lint(
+            "MB-40", "E",
+            f"{what} on the mbarrier at {watch.cta.place(address)}: nothing orders it after the mbarrier.init by another thread",
+            frag,
+        )  # fmt: skip
+    return found
+
+
+def _targets(watch: Watch, frag: Fragment, address: Any, what: str) -> list[tuple[Lanes, WatchedBarrier]]:
+    """Every group of lanes with every object that one of its lanes names."""
+    found = []
+    for agent in watch.agents(frag):
+        if address.__class__ is not ND:
+            places = {address}
+        else:
+            places = {address.item(lane) for lane in lane_set(agent.mask & frag.mask).lanes}
+        for place in places:
+            barrier = use(watch, frag, agent, place, what)
+            if barrier is not None:
+                found.append((agent, barrier))
+    return found
+
+
+def mbar_init(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
+    mbarrier.mbar_init(frag, cta, address, count)
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        place = pick(address, lane)
+        plain = cta.mbarriers[place]
+        barrier = WatchedBarrier(watch, place, plain.expected, watch.agent(frag, lane))
+        cta.mbarriers[place] = barrier
+        watch.barriers.append(barrier)
+    for agent in watch.agents(frag):
+        watch.tick(agent)
+
+
+def mbar_inval(frag: Fragment, cta: Any, address: Any) -> None:
+    watch: Watch = cta.watch
+    for agent, barrier in _targets(watch, frag, address, "mbarrier.inval"):
+        for component, clock in barrier.uses.items():
+            if agent.known[component] < clock:
+                watch.lint(
+                    "MB-45", "E",
+                    f"mbarrier.inval at {cta.place(barrier.address)}: nothing orders it after the last use by "
+                    f"{watch.clocks.names[component]}",
+                    frag,
+                )  # fmt: skip
+    mbarrier.mbar_inval(frag, cta, address)
+
+
+def mbar_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any) -> Any:
+    watch: Watch = cta.watch
+    targets = _release(watch, frag, address, "mbarrier.arrive")
+    token = mbarrier.mbar_arrive(frag, cta, address, count, expect)
+    _carry_over(watch, targets)
+    return token
+
+
+def mbar_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> Any:
+    watch: Watch = cta.watch
+    targets = _release(watch, frag, address, "mbarrier.arrive_drop")
+    token = mbarrier.mbar_drop(frag, cta, address, count)
+    _carry_over(watch, targets)
+    return token
+
+
+_Released = list[tuple[Lanes, WatchedBarrier, int]]
+
+
+def _release(watch: Watch, frag: Fragment, address: Any, what: str) -> _Released:
+    relaxed = watch.site.relaxed
+    found: _Released = []
+    for agent, barrier in _targets(watch, frag, address, what):
+        barrier.released_by(agent, relaxed=relaxed)
+        if barrier.phase > barrier.last_waited and barrier.phase:
+            watch.lint(
+                "MB-22", "W",
+                f"{what} in phase {barrier.phase} of the mbarrier at {watch.cta.place(barrier.address)}: no thread has "
+                "waited for the phase before",
+                frag,
+            )  # fmt: skip
+        found.append((agent, barrier, barrier.phase))
+    return found
+
+
+def _carry_over(watch: Watch, released: _Released) -> None:
+    """Where some lanes' arrivals ended the phase, others may have gone into the next."""
+    for agent, barrier, phase in released:
+        if barrier.phase != phase and (agent.mask & (agent.mask - 1)) and barrier.pending != barrier.expected:
+            barrier.released_by(agent, relaxed=False)
+    for agent in {id(agent): agent for agent, _, _ in released}.values():
+        watch.tick(agent)
+
+
+def mbar_expect(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    _targets(cta.watch, frag, address, "mbarrier.expect_tx")
+    mbarrier.mbar_expect(frag, cta, address, nbytes)
+
+
+def mbar_complete(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    _targets(cta.watch, frag, address, "mbarrier.complete_tx")
+    mbarrier.mbar_complete(frag, cta, address, nbytes)
+
+
+def _acquire(watch: Watch, frag: Fragment, address: Any, lanes: int | None = None) -> None:
+    """A wait of these lanes has succeeded."""
+    relaxed = watch.site.relaxed
+    for agent, barrier in _targets(watch, frag, address, "mbarrier wait"):
+        if lanes is None or agent.mask & lanes:
+            barrier.acquired_by(agent, relaxed=relaxed)
+
+
+def mbar_test(frag: Fragment, cta: Any, address: Any, state: Any, by_parity: bool) -> Any:
+    seen = mbarrier.mbar_test(frag, cta, address, state, by_parity)
+    watch: Watch = cta.watch
+    if by_parity:
+        _check_parity(watch, frag, state)
+    if seen.__class__ is not ND:
+        if seen:
+            _acquire(watch, frag, address)
+        else:
+            _targets(watch, frag, address, "mbarrier wait")
+        return seen
+    lanes = 0
+    for lane in frag.lanes.lanes:
+        lanes |= bool(seen[lane]) << lane
+    if lanes:
+        # Lanes that saw the phase and lanes that did not are different threads from here on.
+        warp = frag.warp
+        for agent in watch.warps[warp.index].of(lanes, warp.live):
+            for lane in lane_set(agent.mask & lanes).lanes:
+                barrier = use(watch, frag, agent, pick(address, lane), "mbarrier wait")
+                if barrier is not None:
+                    barrier.acquired_by(agent, relaxed=watch.site.relaxed)
+    return seen
+
+
+def _check_parity(watch: Watch, frag: Fragment, state: Any) -> None:
+    wrong = state > 1 if state.__class__ is not ND else bool((state[frag.lanes.where] > 1).any())
+    if wrong:
+        watch.lint("MB-23", "W", "the parity of an mbarrier wait is neither 0 nor 1", frag)
+
+
+def mbar_wait(frag: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int) -> int:
+    watch: Watch = cta.watch
+    if by_parity:
+        _check_parity(watch, frag, state)
+    if address.__class__ is ND or state.__class__ is ND:
+        return _wait_apart(frag, cta, address, state, by_parity, next_block, number)
+    code = mbarrier.mbar_wait(frag, cta, address, state, by_parity, next_block, number)
+    if frag.state != WAIT:
+        _acquire(watch, frag, address)
+        return code
+    relaxed = watch.site.relaxed
+    for agent, barrier in _targets(watch, frag, address, "mbarrier wait"):
+        barrier.blocked.append((agent, relaxed))
+    return code
+
+
+def _wait_apart(
+    frag: Fragment, cta: Any, address: Any, state: Any, by_parity: bool, next_block: int, number: int
+) -> int:
+    """Lanes that wait for different phases: those that need not wait, and fragments that do."""
+    watch: Watch = cta.watch
+    warp = frag.warp
+    before = {lane: (pick(address, lane), pick(state, lane)) for lane in frag.lanes.lanes}
+    code = mbarrier.mbar_wait(frag, cta, address, state, by_parity, next_block, number)
+    relaxed = watch.site.relaxed
+    for fragment in warp.fragments:
+        lanes = [lane for lane in fragment.lanes.lanes if lane in before]
+        if not lanes or fragment.pc != next_block:
+            continue
+        waits = fragment.state == WAIT
+        if code == SWITCH and not waits:
+            continue
+        for agent in watch.warps[warp.index].of(fragment.mask, warp.live):
+            for place in {before[lane][0] for lane in lane_set(agent.mask & fragment.mask).lanes if lane in before}:
+                barrier = use(watch, fragment, agent, place, "mbarrier wait")
+                if barrier is None:
+                    continue
+                if waits:
+                    barrier.blocked.append((agent, relaxed))
+                else:
+                    barrier.acquired_by(agent, relaxed=relaxed)
+    return code
+
+
+def bar_sync(frag: Fragment, cta: Any, index: Any, count: Any, this: int, next_block: int, number: int) -> int:
+    if frag.mask != frag.warp.live:
+        return converge(frag, this)
+    _bar(cta.watch, frag, index, syncs=True)
+    return barriers.bar_sync(frag, cta, index, count, this, next_block, number)
+
+
+def bar_arrive(frag: Fragment, cta: Any, index: Any, count: Any) -> None:
+    _bar(cta.watch, frag, index, syncs=False)
+    barriers.bar_arrive(frag, cta, index, count)
+
+
+def _bar(watch: Watch, frag: Fragment, index: Any, *, syncs: bool) -> None:
+    number = pick(index, frag.lanes.first)
+    if 0 <= number < 16:
+        watch.named[number].arrived_by(watch.together(frag), syncs=syncs)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads, stores and atomics under observation. Each takes the place of the function of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.shadow import Index
+from tmagen.emu.checks.watch import Watch
+from tmagen.emu.isa import access
+from tmagen.emu.isa.values import M32, ND
+from tmagen.emu.state.convergence import Fragment, lane_set, pick
+
+
+def lane_cells(places: Any, nbytes: int) -> Index:
+    """Every byte of accesses of `nbytes` at `places`."""
+    cells: Index = (np.asarray(places, np.intp).reshape(-1, 1) + np.arange(nbytes, dtype=np.intp)).ravel()
+    return cells
+
+
+def _of_agent(agent: Lanes, frag: Fragment, address: Any) -> Any:
+    """The addresses of a group's lanes."""
+    mask = agent.mask & frag.mask
+    return address if mask == M32 else address[..., lane_set(mask).index]
+
+
+def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str) -> None:
+    """An access to shared memory; `address` may hold one row of lanes or several."""
+    memory = watch.shared
+    strong = kind == "atom" or watch.site.strong
+    for agent in watch.agents(frag):
+        if address.__class__ is not ND:
+            footprint = memory.footprint((address, nbytes), lambda: lane_cells(address, nbytes))
+        else:
+            active = _of_agent(agent, frag, address)
+            key = (active.tobytes(), nbytes)
+            footprint = memory.parts.known(key) or memory.footprint(key, lambda a=active: lane_cells(a, nbytes))  # type: ignore[misc]
+        note = watch.access(kind, agent, strong=strong)
+        if kind == "ld":
+            watch.reads(memory, footprint, note, agent)
+        else:
+            watch.writes(memory, footprint, note, agent)
+            if kind == "atom":
+                memory.read(footprint, note)
+
+
+def _flag(watch: Watch, frag: Fragment, space: str, address: Any, *, loads: bool, stores: bool) -> None:
+    """The order that strong accesses make: a value that is read publishes what its writer knew (PTX ISA, "Release and
+    Acquire Patterns").
+    """
+    site = watch.site
+    atomic = loads and stores
+    for agent in watch.agents(frag):
+        for place in {pick(address, lane) for lane in lane_set(agent.mask & frag.mask).lanes}:
+            key = (space, place)
+            seen = watch.flags.get(key)
+            published = agent.vector if site.releases else agent.released
+            if stores and published is not None:
+                watch.flags[key] = published.copy() if seen is None or not atomic else np.maximum(seen, published)
+            elif stores and not atomic:
+                watch.flags.pop(key, None)
+            if loads and seen is not None:
+                if site.acquires:
+                    agent.join(seen)
+                elif site.instruction.parts[0] != "red":
+                    agent.observed = seen.copy() if agent.observed is None else np.maximum(agent.observed, seen)
+        if stores and site.releases:
+            watch.tick(agent)
+
+
+def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) -> None:
+    if space == "shared":
+        shared(watch, frag, address, nbytes, "ld")
+    elif space == "global":
+        watch.session.memory.lanes(watch, frag, address, nbytes, "ld")
+    if watch.site.strong and space in ("shared", "global"):
+        _flag(watch, frag, space, address, loads=True, stores=False)
+
+
+def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) -> None:
+    if space == "shared":
+        shared(watch, frag, address, nbytes, "st")
+    elif space == "global":
+        watch.session.memory.lanes(watch, frag, address, nbytes, "st")
+    if watch.site.strong and space in ("shared", "global"):
+        _flag(watch, frag, space, address, loads=False, stores=True)
+
+
+def ld_shared(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
+    value = access.ld_shared(frag, cta, address, nbytes)
+    _loads(cta.watch, frag, "shared", address, nbytes)
+    return value
+
+
+def ld_shared_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    values = access.ld_shared_vector(frag, cta, address, nbytes, count)
+    _loads(cta.watch, frag, "shared", address, nbytes * count)
+    return values
+
+
+def st_shared(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
+    access.st_shared(frag, cta, address, nbytes, value)
+    _stores(cta.watch, frag, "shared", address, nbytes)
+
+
+def st_shared_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    access.st_shared_vector(frag, cta, address, nbytes, values)
+    _stores(cta.watch, frag, "shared", address, nbytes * len(values))
+
+
+def st_shared_together(
+    frag: Fragment, cta: Any, nbytes: int, count: int, addresses: tuple[Any, ...], values: tuple[tuple[Any, ...], ...]
+) -> bool:
+    if not access.st_shared_together(frag, cta, nbytes, count, addresses, values):
+        return False
+    shared(cta.watch, frag, np.array(addresses), nbytes * count, "st")
+    return True
+
+
+def ld_global(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
+    value = access.ld_global(frag, cta, address, nbytes)
+    _loads(cta.watch, frag, "global", address, nbytes)
+    return value
+
+
+def ld_global_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    values = access.ld_global_vector(frag, cta, address, nbytes, count)
+    _loads(cta.watch, frag, "global", address, nbytes * count)
+    return values
+
+
+def st_global(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
+    access.st_global(frag, cta, address, nbytes, value)
+    _stores(cta.watch, frag, "global", address, nbytes)
+
+
+def st_global_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    access.st_global_vector(frag, cta, address, nbytes, values)
+    _stores(cta.watch, frag, "global", address, nbytes * len(values))
+
+
+def ld_generic(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
+    value = access.ld_generic(frag, cta, address, nbytes)
+    _loads(cta.watch, frag, *access.window(frag, address), nbytes)
+    return value
+
+
+def ld_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    values = access.ld_generic_vector(frag, cta, address, nbytes, count)
+    _loads(cta.watch, frag, *access.window(frag, address), nbytes * count)
+    return values
+
+
+def st_generic(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
+    access.st_generic(frag, cta, address, nbytes, value)
+    _stores(cta.watch, frag, *access.window(frag, address), nbytes)
+
+
+def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    access.st_generic_vector(frag, cta, address, nbytes, values)
+    _stores(cta.watch, frag, *access.window(frag, address), nbytes * len(values))
+
+
+def atomic(
+    frag: Fragment, cta: Any, space: str, address: Any, nbytes: int, combine: Any, operands: tuple[Any, ...]
+) -> Any:
+    old = access.atomic(frag, cta, space, address, nbytes, combine, operands)
+    watch = cta.watch
+    where, at = access.window(frag, address) if space == "generic" else (space, address)
+    if where == "shared":
+        shared(watch, frag, at, nbytes, "atom")
+    elif where == "global":
+        watch.session.memory.lanes(watch, frag, at, nbytes, "atom")
+    if where in ("shared", "global"):
+        _flag(watch, frag, where, at, loads=True, stores=True)
+    return old

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor memory and tensor cores under observation. Each function takes the place of the one of its name."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tmagen.emu import mma as datapath
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.hooks_barrier import use
+from tmagen.emu.checks.shadow import Footprint, Index
+from tmagen.emu.checks.watch import Watch
+from tmagen.emu.instr_descriptor import Format, InstrDescriptor, decode
+from tmagen.emu.isa.values import M32
+from tmagen.emu.smem_descriptor import UNIT, Major, Operand, locate
+from tmagen.emu.state import issue, warpgroup
+from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.engine import TENSOR as TENSOR_WORK
+from tmagen.emu.state.mbarrier import barrier_at
+from tmagen.emu.tmem import COLUMNS, LANES
+from tmagen.emu.wgmma import M as WGMMA_M
+from tmagen.emu.wgmma_descriptor import locate as locate_wgmma
+
+
+def _columns(watch: Watch, first: int, count: int) -> Footprint | None:
+    """All lanes of some columns."""
+    if first < 0 or first + count > COLUMNS:
+        return None
+    key = ("columns", first, count)
+    return watch.tensor.footprint(key, lambda: np.arange(first * LANES, (first + count) * LANES, dtype=np.intp))
+
+
+# --- allocation -------------------------------------------------------------------------------------------------------
+
+
+def tmem_alloc(frag: Fragment, cta: Any, place: Any, columns: Any, this: int, next_block: int, number: int) -> int:
+    watch: Watch = cta.watch
+    code = issue.tmem_alloc(frag, cta, place, columns, this, next_block, number)
+    if code < 0:
+        return code
+    agent = watch.together(frag)
+    footprint = watch.shared.footprint((at := pick(place, 0), 4), lambda: np.arange(at, at + 4, dtype=np.intp))
+    watch.writes(watch.shared, footprint, watch.access("alloc", agent), agent)
+    count = pick(columns, 0)
+    if count > watch.smallest_alloc:
+        watch.lint("TA-05", "W", f"tcgen05.alloc of {count} columns after one of {watch.smallest_alloc}", frag)
+    watch.smallest_alloc = count
+    return code
+
+
+def tmem_dealloc(frag: Fragment, cta: Any, address: Any, columns: Any) -> None:
+    watch: Watch = cta.watch
+    agent = watch.together(frag)
+    count = pick(columns, 0)
+    footprint = _columns(watch, pick(address, 0) & 0xFFFF, count)
+    issue.tmem_dealloc(frag, cta, address, columns)
+    if footprint is not None:
+        watch.writes(watch.tensor, footprint, watch.access("dealloc", agent), agent)
+        watch.tensor.wrote(footprint, None)
+
+
+# --- loads and stores -------------------------------------------------------------------------------------------------
+
+
+def _words(watch: Watch, frag: Fragment, shape: str, number: int, address: Any, halves: bool, split: int) -> Footprint:
+    taddr = pick(address, frag.lanes.first)
+    key = (shape, number, taddr, frag.warp.index, halves, split)
+
+    def cells() -> Index:
+        columns, lanes = watch.cta.tmem.cells(shape, number, taddr, frag.warp.index, halves=halves, split=split)
+        every: Index = (columns * LANES + lanes).ravel()
+        return every
+
+    return watch.tensor.footprint(key, cells)
+
+
+def tmem_ld(frag: Fragment, cta: Any, shape: str, number: int, address: Any, pack: bool, split: int) -> Any:
+    values = issue.tmem_ld(frag, cta, shape, number, address, pack, split)
+    watch: Watch = cta.watch
+    agent = watch.together(frag)
+    warp = agent.warp
+    if warp.loads < 0:
+        warp.loads = watch.clocks.component(f"tcgen05.ld of warp {warp.index}")
+    warp.loads_at += 1
+    note = watch.operation("tmem_ld", agent, -1, warp.loads, warp.loads_at)
+    footprint = _words(watch, frag, shape, number, address, pack, split)
+    watch.reads(watch.tensor, footprint, note, agent)
+    _after_fence(watch, frag, agent, footprint, "tcgen05.ld")
+    return values
+
+
+def tmem_st(
+    frag: Fragment, cta: Any, shape: str, number: int, address: Any, values: tuple[Any, ...], unpack: bool, split: int
+) -> None:
+    issue.tmem_st(frag, cta, shape, number, address, values, unpack, split)
+    watch: Watch = cta.watch
+    agent = watch.together(frag)
+    warp = agent.warp
+    if warp.stores < 0:
+        warp.stores = watch.clocks.component(f"tcgen05.st of warp {warp.index}")
+    warp.stores_at += 1
+    note = watch.operation("tmem_st", agent, -1, warp.stores, warp.stores_at, pipeline=True)
+    footprint = _words(watch, frag, shape, number, address, unpack, split)
+    watch.writes(watch.tensor, footprint, note, agent)
+    _after_fence(watch, frag, agent, footprint, "tcgen05.st")
+
+
+def _after_fence(watch: Watch, frag: Fragment, agent: Lanes, footprint: Footprint, what: str) -> None:
+    """The formal fence between a wait and the use of what it waited for."""
+    if agent.fenced or not watch.session.collector.strict:
+        return
+    for access in watch.tensor.last_writes(footprint):
+        if access is not None and access.kind == "mma":
+            watch.lint("TC-08", "W", f"{what} with no tcgen05.fence::after_thread_sync since the wait before it", frag)
+            return
+
+
+# --- tcgen05.mma ------------------------------------------------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """What one form of an MMA touches."""
+
+    reads: tuple[Footprint, ...]  # in shared memory
+    d: Footprint | None
+    a: Footprint | None  # in tensor memory
+    shape: tuple[str, int, int]
+
+
+def _operand_cells(operand: Operand) -> Index:
+    cells: Index = (operand.base + operand.units.reshape(-1, 1) * UNIT + np.arange(UNIT, dtype=np.intp)).ravel()
+    return cells
+
+
+def _operand(watch: Watch, bits: int, rows: int, k: int, fmt: Format, major: Major) -> Footprint | None:
+    key = ("operand", bits, rows, k, fmt, major)
+    known = watch.shared.parts.known(key)
+    if known is not None:
+        return known
+    operand = locate(bits, rows, k, fmt.nbytes, major)
+    if operand.end > watch.cta.smem.size:
+        return None
+    return watch.shared.footprint(key, lambda: _operand_cells(operand))
+
+
+def _tensor_words(watch: Watch, what: str, address: int, desc: InstrDescriptor, columns: int) -> Footprint | None:
+    lane, column = address >> 16, address & 0xFFFF
+    if column + columns > COLUMNS or lane not in (0, 16):
+        return None
+    key = (what, address, desc.m, columns)
+
+    def cells() -> Index:
+        lanes = datapath.lanes_of_rows(desc.m, lane)
+        every: Index = (np.arange(column, column + columns, dtype=np.intp)[:, None] * LANES + lanes).ravel()
+        return every
+
+    return watch.tensor.footprint(key, cells)
+
+
+def _plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool) -> _Plan:
+    key = (kind, d, a, b, idesc, in_tmem)
+    plan: _Plan | None = watch.session.mma_plans.get(key)
+    if plan is None:
+        desc = decode(kind, idesc)
+        b_of = _operand(watch, b, desc.n, desc.k, desc.b, desc.b_major)
+        a_of = None if in_tmem else _operand(watch, a, desc.m, desc.k, desc.a, desc.a_major)
+        a_words = _tensor_words(watch, "A", a, desc, desc.k * desc.a.nbytes // 4) if in_tmem else None
+        reads = tuple(footprint for footprint in (a_of, b_of) if footprint is not None)
+        plan = _Plan(reads, _tensor_words(watch, "D", d, desc, desc.n), a_words, (kind, desc.m, desc.n))
+        watch.session.mma_plans[key] = plan
+    return plan
+
+
+def mma(
+    frag: Fragment, cta: Any, kind: str, d: Any, a: Any, b: Any, idesc: Any, accumulate: Any, in_tmem: bool,
+    scale: int, disable: Any,
+) -> None:  # fmt: skip
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        agent = watch.agent(frag, lane)
+        stream = watch.mma_stream(frag.warp.index, lane)
+        plan = _plan(watch, kind, pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane), in_tmem)
+        stream.count += 1
+        note = watch.operation("mma", agent, lane, stream.complete, stream.count, pipeline=True)
+        memory = watch.shared
+        for footprint in plan.reads:
+            watch.reads(memory, footprint, note, agent)
+        if plan.a is not None:
+            watch.reads(watch.tensor, plan.a, note, agent)
+        if plan.d is not None:
+            watch.writes(watch.tensor, plan.d, note, agent)
+    issue.mma(frag, cta, kind, d, a, b, idesc, accumulate, in_tmem, scale, disable)
+
+
+def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        at = cta.own(pick(barrier, lane))
+        issue.own_mask(pick(mask, lane))
+        barrier_at(cta, at)
+        agent = watch.agent(frag, lane)
+        use(watch, frag, agent, at, "tcgen05.commit")
+        stream = watch.mma_stream(frag.warp.index, lane)
+        _commit(frag, cta, lane, at, stream.complete, stream.count)
+
+
+def _commit(frag: Fragment, cta: Any, lane: int, at: int, component: int, count: int) -> None:
+    def run() -> None:
+        if cta.mma_queue:
+            cta.flush_mma()
+        barrier: Any = barrier_at(cta, at)
+        barrier.ended_by(component, count)
+        barrier.arrive()
+
+    cta.engine.issue(frag, lane, TENSOR_WORK, run)
+
+
+# --- wgmma ------------------------------------------------------------------------------------------------------------
+
+
+def _group(watch: Watch, index: int) -> int:
+    component = watch.groups.get(index)
+    if component is None:
+        component = watch.groups[index] = watch.clocks.component(f"wgmma of warpgroup {index}")
+    return component
+
+
+def _wgmma_operand(watch: Watch, bits: int, rows: int, form: Any, nbytes: int, major: Major) -> Footprint | None:
+    key = ("wgmma", bits, rows, form.k, nbytes, major)
+    known = watch.shared.parts.known(key)
+    if known is not None:
+        return known
+    operand = locate_wgmma(bits, rows, form.k, nbytes, major)
+    if operand.end > watch.cta.smem.size:
+        return None
+    return watch.shared.footprint(key, lambda: _operand_cells(operand))
+
+
+def wgmma(
+    frag: Fragment, cta: Any, number: int, a: Any, b: Any, accumulate: Any, registers: tuple[Any, ...] | None,
+    a_set: int,
+) -> None:  # fmt: skip
+    watch: Watch = cta.watch
+    member = cta.members[frag.warp.index]
+    form = cta.program.wgmma.forms[number]
+    if frag.mask == M32:
+        agent = watch.together(frag)
+        note = watch.operation("wgmma", agent, -1, _group(watch, member.group.index), member.issued + 1, pipeline=True)
+        operands = [_wgmma_operand(watch, pick(b, 0), form.n, form, form.b.nbytes, form.b_major)]
+        if registers is None:
+            operands.append(_wgmma_operand(watch, pick(a, 0), WGMMA_M, form, form.a.nbytes, form.a_major))
+        for footprint in operands:
+            if footprint is not None:
+                watch.reads(watch.shared, footprint, note, agent)
+    warpgroup.wgmma(frag, cta, number, a, b, accumulate, registers, a_set)
+
+
+def wgmma_wait(frag: Fragment, cta: Any, count: int, next_block: int, number: int) -> int:
+    code = warpgroup.wgmma_wait(frag, cta, count, next_block, number)
+    if cta.members:
+        watch: Watch = cta.watch
+        member = cta.members[frag.warp.index]
+        agent = watch.together(frag)
+        agent.learn(_group(watch, member.group.index), member.covered, watch.clocks.capacity)
+    return code

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rule two unordered accesses break, and how that is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes
+from tmagen.emu.checks.shadow import Access
+from tmagen.emu.checks.sites import Use
+
+if TYPE_CHECKING:
+    from tmagen.emu.checks.watch import Watch
+
+SHARED_MEMORY, TENSOR_MEMORY, GLOBAL_MEMORY = "shared", "tensor", "global"
+
+NOUNS = {
+    "ld": "load", "st": "store", "atom": "atomic", "alloc": "tcgen05.alloc", "tma_load": "TMA load",
+    "bulk_load": "bulk load", "tma_store": "TMA store", "bulk_store": "bulk store", "mma": "MMA", "wgmma": "wgmma",
+    "tmem_ld": "tcgen05.ld", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
+}  # fmt: skip
+_LOADS = ("tma_load", "bulk_load")
+_STORES = ("tma_store", "bulk_store")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rule, its severity, and the missing edge in one sentence."""
+
+    rule: str
+    level: str
+    edge: str
+
+
+def unordered(watch: Watch, first: Access, second: Access, agent: Lanes, space: str) -> Verdict:
+    """Two accesses of which one writes, with no order between them."""
+    judge = {SHARED_MEMORY: _shared, TENSOR_MEMORY: _tensor, GLOBAL_MEMORY: _global}[space]
+    return judge(watch, first, second, agent)
+
+
+def _follows_issue(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
+    """Whether the thread is ordered after the issue of `first`, and only its end is open."""
+    return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock)
+
+
+def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
+    what = NOUNS[second.kind]
+    if first.kind in _LOADS:
+        rule = "TM-35" if second.kind in _LOADS else "TM-34"
+        return Verdict(rule, "E", watch.phase_edge(first, agent, what))
+    if first.kind in _STORES:
+        edge = f"nothing orders the {what} after a cp.async.bulk.wait_group by the thread that issued the store"
+        return Verdict("BG-05", "E", edge)
+    if first.kind == "mma":
+        return Verdict("TC-13", "E", f"nothing orders the {what} after a tcgen05.commit that covers that MMA")
+    if first.kind == "wgmma":
+        return Verdict("WG-05", "E", f"nothing orders the {what} after a wgmma.wait_group that covers that wgmma")
+    rule = "TA-03" if first.kind == "alloc" else "RC-01"
+    return Verdict(rule, "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
+
+
+def _tensor(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
+    what = NOUNS[second.kind]
+    follows = _follows_issue(watch, first, agent, TENSOR)
+    same_warp = first.who[0] == second.who[0]
+    if first.kind == "mma":
+        rule = {"mma": "TC-03", "dealloc": "TA-10"}.get(second.kind, "TC-05")
+        edge = f"nothing orders the {what} after a tcgen05.commit that covers that MMA"
+        return Verdict(rule, "E", edge)
+    wait = "tcgen05.wait::ld" if first.kind == "tmem_ld" else "tcgen05.wait::st"
+    if not follows:
+        rule = "TA-10" if second.kind == "dealloc" else "TC-06" if first.kind == "tmem_ld" else "TC-07"
+        return Verdict(
+            rule, "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]} and its {wait}"
+        )
+    edge = f"warp {first.who[0]} executes no {wait} between the {NOUNS[first.kind]} and what lets the {what} go on"
+    if first.kind == "tmem_st":
+        return Verdict("TL-08" if same_warp and second.kind == "tmem_ld" else "TL-07", "E", edge)
+    if same_warp and second.kind == "tmem_st":
+        return Verdict("TL-08", "W", edge)
+    return Verdict("TL-05", "E" if first.site.use is Use.NOT_BEFORE else "R", edge)
+
+
+def _global(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
+    what = NOUNS[second.kind]
+    if first.kind in _STORES:
+        waited = f"nothing orders the {what} after a cp.async.bulk.wait_group by the thread that issued the store"
+        return Verdict("BG-08" if second.kind in _STORES else "BG-09", "E", f"{waited} (.read is not enough)")
+    if first.kind in _LOADS:
+        return Verdict("TM-37", "E", watch.phase_edge(first, agent, what))
+    return Verdict("RC-02", "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
+
+
+def unfenced(watch: Watch, first: Access, second: Access, hazard: str, space: str) -> Verdict:
+    """An ordinary access, and an asynchronous one that comes after it with no proxy fence on the way."""
+    what = NOUNS[second.kind]
+    fence = "fence.proxy.async" + (".global" if space == GLOBAL_MEMORY else "")
+    edge = f"no {fence} stands between the {NOUNS[first.kind]} and the {what}, by a thread on the way from one to the other"
+    if hazard == "WAR":
+        level = "E" if first.site.use is Use.NOT_BEFORE else "R"
+        return Verdict("PX-03", level, edge)
+    if space == GLOBAL_MEMORY:
+        return Verdict("PX-09", "E", edge)
+    return Verdict("PX-01" if hazard == "RAW" else "PX-02", "E", edge)
+
+
+def is_ordered(watch: Watch, first: Access, agent: Lanes, space: str) -> bool:
+    row = TENSOR if space == TENSOR_MEMORY else ORDER
+    return bool(agent.known[row * watch.clocks.capacity + first.component] >= first.clock)

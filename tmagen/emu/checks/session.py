@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks over a whole launch: what its CTAs share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmagen.emu.checks.finding import Collector, Finding
+from tmagen.emu.checks.global_memory import GlobalShadow
+from tmagen.emu.checks.shadow import Parts
+from tmagen.emu.checks.sites import sites_of
+from tmagen.emu.checks.watch import Watch
+from tmagen.emu.memory import GlobalMemory
+from tmagen.emu.tensormap import TensorMap
+from tmagen.emu.tmem import COLUMNS, LANES
+
+
+class Session:
+    """One launch under observation."""
+
+    def __init__(self, program: Any, memory: GlobalMemory, shared_bytes: int, *, strict: bool) -> None:
+        self.program = program
+        self.sites = sites_of(program)
+        self.end_site = self.sites[-1]
+        self.collector = Collector(strict=strict)
+        self.shared_parts = Parts(-(-shared_bytes // 16) * 16)
+        self.tensor_parts = Parts(LANES * COLUMNS)
+        self.memory = GlobalShadow(memory, between_ctas=not program.uses_global_atomics)
+        self.capacity = 0
+        self.cta_number = 0
+        self.mma_plans: dict[Any, Any] = {}
+        self._kept: dict[int, TensorMap] = {}
+        self._last: Watch | None = None
+
+    def keep(self, tmap: TensorMap) -> None:
+        self._kept[id(tmap)] = tmap
+
+    def attach(self, cta: Any) -> None:
+        """Watch a CTA that is about to run."""
+        self.cta_number += 1
+        watch = self._last = Watch(self, cta)
+        cta.watch = watch
+        cta.named = watch.named
+        cta.frames = 1
+
+    def forked(self, process: int) -> None:
+        """This process goes on alone; its CTAs have numbers of their own."""
+        self.memory.process = process
+
+    def ends(self) -> tuple[Finding, ...]:
+        """All CTAs of the launch have ended."""
+        self.memory.ends(self._last)
+        return self.collector.findings()

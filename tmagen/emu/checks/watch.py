@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One CTA under observation: its clocks, its shadow memories, and the comparison of two accesses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tmagen.emu.checks import races
+from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
+from tmagen.emu.checks.clocks import GLOBAL, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
+from tmagen.emu.checks.finding import Finding, place_of
+from tmagen.emu.checks.races import GLOBAL_MEMORY, NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
+from tmagen.emu.checks.shadow import Access, Footprint, Shadow
+from tmagen.emu.checks.sites import Site
+from tmagen.emu.report import lanes_text
+from tmagen.emu.state.convergence import Fragment, lane_set
+from tmagen.emu.tmem import COLUMNS, LANES
+
+if TYPE_CHECKING:
+    from tmagen.emu.checks.session import Session
+
+_VERBS = {"RAW": ("reads", "writes"), "WAR": ("overwrites", "reads"), "WAW": ("overwrites", "writes")}
+_FIRST_CAPACITY = 48
+
+
+class Stream:
+    """Asynchronous operations of one thread that end in order: `count` were issued, `committed` are the counts at the
+    ends of groups that are not waited for.
+    """
+
+    __slots__ = ("committed", "complete", "count", "open", "read")
+
+    def __init__(self, read: int, complete: int) -> None:
+        self.read = read  # component: sources have been read
+        self.complete = complete  # component: everything is done
+        self.count = 0
+        self.committed: list[int] = []
+        self.open = False
+
+
+class Watch:
+    """Everything that the checks know about one CTA."""
+
+    def __init__(self, session: Session, cta: Any) -> None:
+        self.session = session
+        self.cta = cta
+        self.sites = session.sites
+        self.clocks = Clocks(session.capacity or _FIRST_CAPACITY, self._widen)
+        self.barriers: list[WatchedBarrier] = []
+        self.named = [WatchedNamed(self, number) for number in range(16)]
+        self.flags: dict[tuple[str, int], Vector] = {}  # what atomics and strong stores have published, by place
+        self.warps: list[WarpLanes] = []
+        for index in range(cta.nwarps):
+            mask = (1 << min(32, cta.nthreads - 32 * index)) - 1
+            self.warps.append(WarpLanes(self.clocks, index, mask))
+        self.shared = Shadow(session.shared_parts)
+        self.tensor = Shadow(session.tensor_parts)
+        self.tensor_work: dict[int, Stream] = {}  # by thread
+        self.bulk: dict[int, Stream] = {}
+        self.smallest_alloc = COLUMNS
+        self.groups: dict[int, int] = {}  # component of each warpgroup
+
+    # --- agents -------------------------------------------------------------------------------------------------------
+
+    def _widen(self, capacity: int) -> None:
+        self.session.capacity = capacity
+        clocks = self.clocks
+        for warp in self.warps:
+            for group in warp.groups:
+                group.adopt(clocks.widened(group.vector, capacity))
+                group.released = None if group.released is None else clocks.widened(group.released, capacity)
+                group.observed = None if group.observed is None else clocks.widened(group.observed, capacity)
+        for barrier in self.barriers:
+            barrier.widen(capacity)
+        for named in self.named:
+            named.widen(capacity)
+        for place, vector in self.flags.items():
+            self.flags[place] = clocks.widened(vector, capacity)
+
+    def agents(self, frag: Fragment) -> tuple[Lanes, ...]:
+        """The lanes of a fragment, in groups that have the same past."""
+        warp = frag.warp
+        return self.warps[warp.index].of(frag.mask, warp.live)
+
+    def agent(self, frag: Fragment, lane: int) -> Lanes:
+        """The group of one lane of a fragment."""
+        for group in self.agents(frag):
+            if group.mask >> lane & 1:
+                return group
+        raise AssertionError("every lane of a fragment is in a group")
+
+    def together(self, frag: Fragment) -> Lanes:
+        """The fragment's lanes come together."""
+        warp = frag.warp
+        return self.warps[warp.index].merge(frag.mask, warp.live)
+
+    @property
+    def site(self) -> Site:
+        """The instruction that runs."""
+        number: int = self.cta.site
+        return self.sites[number]
+
+    def tick(self, agent: Lanes) -> None:
+        agent.tick(self.clocks.capacity)
+
+    def access(self, kind: str, agent: Lanes, *, strong: bool = False) -> Access:
+        """An ordinary access of some lanes."""
+        component = agent.component
+        clock = agent.known[component]
+        who = (agent.warp.index, agent.mask)
+        return Access(kind, self.site, who, component, clock, component, clock, generic=True, strong=strong)
+
+    def operation(
+        self, kind: str, agent: Lanes, lane: int, component: int, clock: int, *, pipeline: bool = False
+    ) -> Access:
+        """An asynchronous operation of one lane, over for whoever knows `component` at `clock`."""
+        base = agent.component
+        who = (agent.warp.index, 1 << lane if lane >= 0 else agent.mask)
+        return Access(kind, self.site, who, component, clock, base, agent.known[base], pipeline=pipeline)
+
+    def mma_stream(self, warp: int, lane: int) -> Stream:
+        """The tensor core work of one thread."""
+        thread = 32 * warp + lane
+        found = self.tensor_work.get(thread)
+        if found is None:
+            component = self.clocks.component(f"MMAs of warp {warp} lane {lane}")
+            found = self.tensor_work[thread] = Stream(component, component)
+        return found
+
+    def bulk_stream(self, warp: int, lane: int) -> Stream:
+        """The bulk stores of one thread."""
+        thread = 32 * warp + lane
+        found = self.bulk.get(thread)
+        if found is None:
+            name = f"bulk stores of warp {warp} lane {lane}"
+            found = self.bulk[thread] = Stream(
+                self.clocks.component(f"{name}, read"), self.clocks.component(f"{name}, complete")
+            )
+        return found
+
+    # --- comparison ---------------------------------------------------------------------------------------------------
+
+    def reads(self, memory: Shadow, footprint: Footprint, access: Access, agent: Lanes) -> None:
+        """`access` of `agent` reads."""
+        self.check_read(memory, footprint, access, agent)
+        memory.read(footprint, access)
+
+    def check_read(self, memory: Shadow, footprint: Footprint, access: Access, agent: Lanes) -> None:
+        for write in memory.last_writes(footprint):
+            if write is not None:
+                self.compare(write, access, agent, "RAW", memory, footprint)
+
+    def writes(self, memory: Shadow, footprint: Footprint, access: Access, agent: Lanes) -> None:
+        """`access` of `agent` writes."""
+        for write in memory.last_writes(footprint):
+            if write is not None:
+                self.compare(write, access, agent, "WAW", memory, footprint)
+        for readers in memory.last_reads(footprint):
+            for read in readers:
+                self.compare(read, access, agent, "WAR", memory, footprint)
+        memory.wrote(footprint, access)
+
+    def compare(
+        self, first: Access, second: Access, agent: Lanes, hazard: str, memory: Shadow, footprint: Footprint
+    ) -> None:
+        """Two accesses of which one writes."""
+        known, capacity = agent.known, self.clocks.capacity
+        if memory is self.tensor:
+            if known[TENSOR * capacity + first.component] >= first.clock:
+                return
+            space = TENSOR_MEMORY
+        else:
+            space = SHARED_MEMORY
+            if known[first.component] >= first.clock:
+                if not first.generic or second.generic or known[SHARED * capacity + first.component] >= first.clock:
+                    return
+                self.report(
+                    races.unfenced(self, first, second, hazard, space), first, second, agent, hazard, memory, footprint
+                )
+                return
+        if self.may_overlap(first, second):
+            return
+        self.report(races.unordered(self, first, second, agent, space), first, second, agent, hazard, memory, footprint)
+
+    def may_overlap(self, first: Access, second: Access) -> bool:
+        """Whether no order is needed: both are atomic, or both run down one pipeline."""
+        if first.strong and second.strong:
+            return True
+        return first.pipeline and second.pipeline and first.component == second.component
+
+    def phase_edge(self, first: Access, agent: Lanes, what: str) -> str:
+        """Why a load that completes on an mbarrier is not known to be complete."""
+        name = self.clocks.names[first.component]
+        last = agent.known[first.component]
+        seen = f"the last phase that it knows of is {last - 1}" if last else "it knows of no phase"
+        return f"no wait orders the {what} after phase {first.clock - 1} of the {name}, on which the load completes; {seen}"
+
+    # --- reports ------------------------------------------------------------------------------------------------------
+
+    def name(self, access: Access) -> str:
+        """Who it was."""
+        warp, mask = access.who
+        return f"{self.cta.title} {self.thread(warp, mask)}"
+
+    @staticmethod
+    def thread(warp: int, mask: int) -> str:
+        return f"warp {warp}" if mask == 0xFFFFFFFF else f"warp {warp} {lanes_text(lane_set(mask))}"
+
+    def report(
+        self,
+        verdict: Verdict,
+        first: Access,
+        second: Access,
+        agent: Lanes,
+        hazard: str,
+        memory: Shadow,
+        footprint: Footprint,
+    ) -> None:
+        collector = self.session.collector
+        if not collector.wants(verdict.level):
+            return
+        if collector.seen(verdict.rule, verdict.level, second.site, first.site):
+            return
+        cells = memory.touched_by(footprint, first)
+        where = self._tensor_text(cells) if memory is self.tensor else self._shared_text(cells)
+        self.found(verdict, first, second, agent, hazard, where)
+
+    def found(self, verdict: Verdict, first: Access, second: Access, agent: Lanes, hazard: str, where: str) -> None:
+        """Enter a finding about two accesses."""
+        now, then = _VERBS[hazard]
+        mine, theirs = NOUNS[second.kind], NOUNS[first.kind]
+        message = f"{hazard}: the {mine} of {self.thread(*second.who)} {now} what the {theirs} of {self.thread(*first.who)} {then}"
+        hints = self._hints(first, agent)
+        finding = Finding(
+            verdict.rule, verdict.level, message, place_of(second.site.instruction, self.name(second)),
+            place_of(first.site.instruction, self.name(first)), where, verdict.edge, hints,
+        )  # fmt: skip
+        self.session.collector.add(finding, second.site, first.site)
+
+    def _hints(self, first: Access, agent: Lanes) -> tuple[str, ...]:
+        for group in agent.warp.groups:
+            if group is not agent and group.known[first.component] >= first.clock:
+                who = lanes_text(lane_set(group.mask))
+                return (
+                    f"MB-24: {who} of the same warp are ordered after it, but an acquire is of the thread that executes "
+                    "it: bar.warp.sync hands it on",
+                )
+        return ()
+
+    def lint(
+        self, rule: str, level: str, message: str, frag: Fragment | None = None, *, site: Site | None = None
+    ) -> None:
+        """Enter a finding about one instruction."""
+        collector = self.session.collector
+        if not collector.wants(level):
+            return
+        site = site or self.site
+        if collector.seen(rule, level, site, None):
+            return
+        who = self.cta.title
+        if frag is not None:
+            who += f" {self.thread(frag.warp.index, frag.mask)}"
+        collector.add(Finding(rule, level, message, place_of(site.instruction, who)), site, None)
+
+    def _shared_text(self, cells: Any) -> str:
+        if not cells.size:
+            return "shared memory"
+        low, high = int(cells[0]), int(cells[-1])
+        dense = "" if cells.size == high - low + 1 else ", not all of the bytes between"
+        return f"{cells.size:,} of {self.cta.place(low)} to {high:#x}{dense}"
+
+    @staticmethod
+    def _tensor_text(cells: Any) -> str:
+        if not cells.size:
+            return "tensor memory"
+        columns, lanes = cells // LANES, cells % LANES
+        return (
+            f"tensor memory lanes {int(lanes.min())} to {int(lanes.max())}, "
+            f"columns {int(columns.min())} to {int(columns.max())}"
+        )
+
+    # --- what has no function of its own ------------------------------------------------------------------------------
+
+    def fence(self, frag: Fragment, name: str) -> None:
+        """fence and membar."""
+        capacity = self.clocks.capacity
+        for agent in self.agents(frag):
+            if name.startswith("fence.proxy.async"):
+                space = name.removeprefix("fence.proxy.async").removeprefix(".")
+                if space in ("", "shared::cta", "shared::cluster"):
+                    agent.fence(SHARED, capacity)
+                if space in ("", "global"):
+                    agent.fence(GLOBAL, capacity)
+                agent.tick(capacity)
+            elif name.startswith("membar") or not name.startswith(("fence.proxy", "fence.mbarrier_init")):
+                agent.released = agent.vector.copy()
+                if agent.observed is not None:
+                    agent.join(agent.observed)
+                    agent.observed = None
+                agent.tick(capacity)
+
+    def warp_sync(self, frag: Fragment, members: Any) -> None:
+        self.together(frag)
+
+    def tmem_wait(self, frag: Fragment, name: str) -> None:
+        """tcgen05.wait::ld and ::st: of this warp's own accesses."""
+        agent = self.together(frag)
+        warp = agent.warp
+        if name == "wait::ld":
+            if warp.loads >= 0:
+                agent.learn(warp.loads, warp.loads_at, self.clocks.capacity)
+        elif warp.stores >= 0:
+            agent.learn(warp.stores, warp.stores_at, self.clocks.capacity)
+
+    def tcgen05_fence(self, frag: Fragment, name: str) -> None:
+        if name == "fence::after_thread_sync":
+            for agent in self.agents(frag):
+                agent.fenced = True
+
+    def wgmma_fence(self, frag: Fragment) -> None:
+        self.together(frag)
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def ends(self) -> None:
+        """The CTA has ended."""
+        for thread, stream in self.bulk.items():
+            warp, lane = divmod(thread, 32)
+            done = max((group.known[stream.read] for group in self.warps[warp].groups), default=0)
+            if done < stream.count:
+                self.exit_finding(
+                    "BG-07", "R",
+                    f"the CTA exits while {stream.count - done} bulk stores of warp {warp} lane {lane} may still read "
+                    "its shared memory",
+                )  # fmt: skip
+
+    def exit_finding(self, rule: str, level: str, message: str) -> None:
+        """A finding about what is left when a CTA has ended."""
+        if self.session.collector.wants(level):
+            site = self.session.end_site
+            if not self.session.collector.seen(rule, level, site, None):
+                self.session.collector.add(
+                    Finding(rule, level, message, place_of(site.instruction, self.cta.title)), site, None
+                )
