@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tmagen.check.elements import Array, widened
 from tmagen.check.fills import make
 from tmagen.check.finding import Finding, Severity
+from tmagen.check.places import Place
 from tmagen.check.read_maps import tensor_map
 from tmagen.check.spec import BufferSpec, LaunchSpec
 from tmagen.emu import GlobalMemory
@@ -135,6 +136,11 @@ class Arena:
             allocation.data[:] = np.frombuffer(self.maps[name], np.uint8)
             self._map_addresses[name] = allocation.address
         return self._map_addresses[name]
+
+    @property
+    def places(self) -> list[Place]:
+        """The buffers by name."""
+        return [Place(name, buffer.address, buffer.data.size) for name, buffer in self.buffers.items()]
 
     def reset(self) -> None:
         """Everything as it was before the launch."""

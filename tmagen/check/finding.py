@@ -97,6 +97,7 @@ class Findings:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], Finding] = {}
+        self.ended_early = False  # a launch did not reach its end
 
     def add(self, finding: Finding) -> None:
         placed = finding.ptx_line is not None or finding.source is not None
@@ -121,15 +122,16 @@ class Findings:
                 )
             )
 
-    def take_error(self, error: EmulatorError) -> None:
-        """Adds what ended a run."""
+    def take_error(self, error: EmulatorError, detail: tuple[str, ...] = ()) -> None:
+        """Adds what ended a run, with further lines about it."""
+        self.ended_early = True
         severity = Severity.ERROR if error.exit_code == 1 else Severity.NOT_JUDGED
         self.add(
             Finding(
                 error.kind.replace(" ", "-"),
                 severity,
                 error.message,
-                error.detail,
+                (*detail, *error.detail),
                 error.ptx_line,
                 error.source,
                 error.instruction,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from tmagen.check.finding import Finding, Findings, Severity
 from tmagen.check.kernels import plain_name
+from tmagen.check.places import Place, explained
 from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, verdict_of
 from tmagen.check.run import Runner, completions
 from tmagen.check.subject import load
@@ -113,6 +114,7 @@ class _Session:
         self.variables = Variables(self.memory)
         self.findings = Findings()
         self.launches: list[LaunchRecord] = []
+        self.places: dict[int, Place] = {}  # freed memory too
 
     def run(self, arguments: Sequence[str]) -> CaseReport:
         started = time.perf_counter()
@@ -140,11 +142,16 @@ class _Session:
                 pages = live.map(event["offset"], event["bytes"])
                 data = np.frombuffer(pages, np.uint8)[len(pages) - event["bytes"] :]
                 self.memory.attach(event["address"], data)
+                name = f"allocation {len(self.places) + 1}"
+                self.places[event["address"]] = Place(name, event["address"], event["bytes"])
             case "free":
                 self.memory.detach(event["address"])
+                freed = self.places[event["address"]]
+                self.places[freed.address] = replace(freed, name=f"{freed.name}, which was freed")
             case "host_touched":
                 message = f"host code accessed device memory at {event['address']:#x}"
-                self.findings.add(Finding("host-touches-device-memory", Severity.ERROR, message))
+                whose = explained(message, self.places.values())
+                self.findings.add(Finding("host-touches-device-memory", Severity.ERROR, message, whose))
             case "launch" if event["error"] != 0:
                 message = f"the launch of {plain_name(event['kernel'])} was refused: {event['error_name']}"
                 detail = f"grid {event['grid']}, block {event['block']}, cluster {event['cluster']}"
@@ -181,11 +188,10 @@ class _Session:
         cx, cy, cz = event["cluster"]
         smem, params = event["dynamic_smem_bytes"], bytes.fromhex(event["params"])
         launch = Launch(kernel, (x, y, z), (bx, by, bz), (cx, cy, cz), smem, params)
-        record = self.runner.emulate(module, launch, self.memory, self.completion, self.findings)
+        record = self.runner.emulate(module, launch, self.memory, self.completion, self.findings, self.places.values())
         self.variables.after(module, kernel)
-        if record is not None:
-            self.launches.append(record)
-        return record is not None and verdict_of(self.findings) is Verdict.PASSED
+        self.launches.append(record)
+        return verdict_of(self.findings) is Verdict.PASSED
 
     def _judge(self, ended: Ended) -> None:
         """What the program's end says, where nothing before it says more."""

@@ -154,7 +154,8 @@ class Report:
         seconds = sum(case.seconds for case in self.cases)
         judged = max((case.expectations for case in self.cases), default=0)
         checked = f"; {judged} expectation{'' if judged == 1 else 's'} each" if judged else ""
-        return f"{', '.join(parts) or 'nothing ran'} ({len(self.cases)} runs, {seconds:.1f} s{checked})"
+        runs = f"{len(self.cases)} run{'' if len(self.cases) == 1 else 's'}"
+        return f"{', '.join(parts) or 'nothing ran'} ({runs}, {seconds:.1f} s{checked})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tmagen.check.arena import Arena
 from tmagen.check.expect import judge
-from tmagen.check.finding import Findings, Severity
+from tmagen.check.finding import Findings
 from tmagen.check.kernels import check_params, choose, parameter_block, plain_name
+from tmagen.check.places import Place, explained
 from tmagen.check.read_expects import names
 from tmagen.check.read_launch import from_mapping, from_toml
 from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict
@@ -55,12 +56,18 @@ def run(
     loaded = subject
     if not isinstance(loaded, Subject):
         loaded = load(Path(loaded), target=target, nvcc=nvcc, flags=nvcc_flags)
-    entry = choose(loaded.module, spec.kernel)
+    try:
+        entry = choose(loaded.module, spec.kernel)
+    except SpecError as error:
+        raise _in(source, error.diagnostics) from None
     problems = check_params(spec.params, entry)
     spec = _with_required(spec, entry, problems)
     if problems:
-        raise SpecError(*(Diagnostic(f"{source}: {d.message}", d.detail, d.hint) for d in problems))
-    arena = Arena(spec, seed, folder)
+        raise _in(source, problems)
+    try:
+        arena = Arena(spec, seed, folder)
+    except SpecError as error:
+        raise _in(source, error.diagnostics) from None
     params = parameter_block(spec, entry, arena)
     assert spec.block is not None and spec.cluster is not None
     what = Launch(entry.name, spec.grid, spec.block, spec.cluster, spec.dynamic_smem_bytes, params)
@@ -76,6 +83,11 @@ def run(
             break
     runner.progress.close()
     return Report((loaded.label,), loaded.compiler, tuple(notes), tuple(cases), loaded.build_seconds)
+
+
+def _in(source: str, problems: Iterable[Diagnostic]) -> SpecError:
+    """The problems as those of a launch file."""
+    return SpecError(*(Diagnostic(f"{source}: {d.message}", d.detail, d.hint) for d in problems))
 
 
 def _launch_spec(launch: Path | Mapping[str, Any] | LaunchSpec) -> tuple[LaunchSpec, Path, str]:
@@ -126,9 +138,15 @@ class Runner:
         self.seed, self.jobs, self.progress = seed, jobs, progress
 
     def emulate(
-        self, module: Module, launch: Launch, memory: GlobalMemory, completion: str, findings: Findings
-    ) -> LaunchRecord | None:
-        """Runs one launch to its end; None where it did not get there, with the reason in `findings`."""
+        self,
+        module: Module,
+        launch: Launch,
+        memory: GlobalMemory,
+        completion: str,
+        findings: Findings,
+        places: Iterable[Place] = (),
+    ) -> LaunchRecord:
+        """Runs one launch; what ends it early is in `findings`, with addresses in the words of `places`."""
         self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}")
         started = time.perf_counter()
         try:
@@ -142,11 +160,18 @@ class Runner:
                 progress=self.progress.step,
             )
         except EmulatorError as error:
-            findings.take_error(error)
-            return None
+            findings.take_error(error, explained(error.message, places))
         finally:
             self.progress.close()
-        return record_of(launch, time.perf_counter() - started)
+        x, y, z = launch.grid
+        return LaunchRecord(
+            plain_name(launch.kernel),
+            (x, y, z),
+            launch.block,
+            launch.cluster,
+            launch.dynamic_smem_bytes,
+            time.perf_counter() - started,
+        )
 
     def _jobs_for(self, launch: Launch) -> int:
         if self.jobs is not None:
@@ -155,25 +180,20 @@ class Runner:
         return len(os.sched_getaffinity(0)) if x * y * z >= _SMALL_GRID else 1
 
 
-def record_of(launch: Launch, seconds: float) -> LaunchRecord:
-    """A launch as reports show it."""
-    name = plain_name(launch.kernel)
-    return LaunchRecord(name, launch.grid, launch.block, launch.cluster, launch.dynamic_smem_bytes, seconds)
-
-
 def _case(
     spec: LaunchSpec, module: Module, launch: Launch, arena: Arena, runner: Runner, completion: str
 ) -> CaseReport:
     findings = Findings()
     started = time.perf_counter()
-    record = runner.emulate(module, launch, arena.memory, completion, findings)
-    if record is not None and not any(finding.severity is Severity.NOT_JUDGED for finding in findings):
+    record = runner.emulate(module, launch, arena.memory, completion, findings, arena.places)
+    # A run that did not end left nothing behind that could be judged.
+    if not findings.ended_early:
         _judge(spec, arena, findings)
     return CaseReport(
         completion=completion,
         seed=runner.seed,
         seconds=time.perf_counter() - started,
-        launches=() if record is None else (record,),
+        launches=(record,),
         findings=tuple(findings),
         expectations=len(spec.expects),
     )

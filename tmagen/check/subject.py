@@ -32,10 +32,11 @@ class UnparsableError(TmagenError):
 
     def __init__(self, error: ParseError | NotJudged, label: str, compiled: bool) -> None:
         super().__init__(error.message)
+        message = " ".join("".join(c if c.isprintable() or c.isspace() else "?" for c in error.message).split())
         of = " (the PTX that nvcc makes of it)" if compiled else ""
-        text = error.message.removeprefix(f"{label}:")
-        place = "" if error.ptx_line is None or text != error.message else f":{error.ptx_line}"
-        message = f"{label}:{text}" if text != error.message else f"{label}{place}: {error.message}"
+        if not message.startswith(f"{label}:"):
+            place = "" if error.ptx_line is None else f":{error.ptx_line}"
+            message = f"{label}{place}: {message}"
         detail = () if error.instruction is None else (f"instruction: {error.instruction}",)
         self.diagnostic = Diagnostic(message + of, (*detail, *error.detail))
 
