@@ -22,7 +22,7 @@ from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
-from tmagen.emu.state import barriers, convergence, issue, lanes, matrix, warpgroup
+from tmagen.emu.state import barriers, convergence, copies, issue, lanes, maps, matrix, warpgroup
 from tmagen.emu.state import mbarrier as mbarriers
 
 BlockFunction = Callable[[Any, Any], int]
@@ -80,7 +80,8 @@ def compile_entry(module: Module, name: str, *, listening: bool = False, checked
 
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    for source in (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup):
+    sources = (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup, copies, maps)
+    for source in sources:
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:

@@ -42,12 +42,16 @@ def base_address(cx: Emitter, operand: Addr, width: int = 64) -> str:
     return f"({text} + {offset})" if offset > 0 else f"({text} - {-offset})"
 
 
+def here(cx: Emitter, text: str, generic: bool) -> str:
+    """An address of the CTA's own shared memory, counted from its start, from one in the shared window or a generic
+    one.
+    """
+    return f"shared_address({text})" if generic else text
+
+
 def shared_operand(cx: Emitter, form: Form, operand: Operand) -> str:
-    """The shared-window address that an operand of `.shared` or of generic addressing names."""
-    text = address(cx, operand)
-    if form.take(*SHARED):
-        return text
-    return f"shared_address({text})"
+    """The place in the CTA's own shared memory that an operand of `.shared` or of generic addressing names."""
+    return here(cx, address(cx, operand), not form.take(*SHARED))
 
 
 def _qualifiers(form: Form) -> tuple[str, int, bool]:
