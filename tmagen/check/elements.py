@@ -77,6 +77,7 @@ _ALL = (
 )
 ELEMENTS = {element.name: element for element in _ALL}
 
+_NUMPYS_OWN = ("f16", "f32", "f64")
 _TF32_DROPPED_BITS = 13  # of f32's 23 (PTX ISA, alternate floating-point data formats)
 # PTX converts to them with .satfinite alone: what is larger becomes this (PTX ISA, cvt).
 _LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
@@ -102,7 +103,7 @@ def narrowed(values: Array, element: Element) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         if element.name == "tf32":
             return _to_tf32(_round_to_odd(wide))
-        if element.dtype.kind == "f":  # a type of NumPy's own: one rounding
+        if element.name in _NUMPYS_OWN:  # one rounding
             return wide.astype(element.dtype)
         single = _round_to_odd(wide)
         if element.name in _LARGEST:

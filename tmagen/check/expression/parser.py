@@ -135,9 +135,10 @@ class _Parser:
             if negative:
                 raise self.error(f"expected an integer, not {self.token}")
             return None
-        value = self.number(self.next())
+        token = self.next()
+        value = self.number(token)
         if not isinstance(value, int):
-            raise self.error("an index is an integer")
+            raise self.error("an index is an integer", token.column)
         return -value if negative else value
 
     def number(self, token: Token) -> int | float:

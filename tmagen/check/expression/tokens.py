@@ -10,7 +10,7 @@ from tmagen.errors import Diagnostic, TmagenError
 
 MAX_CHARACTERS = 4096
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
+    r"\s*(?:(?P<number>(?:\d+(?:\.(?!T\b)\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<mark>==|~=|\.T\b|[-+*/@()\[\],:]))",
     re.ASCII,
 )
