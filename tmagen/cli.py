@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `tmagen emit`, `explain`, `verify`, `check` and `list`.
+"""The command line: `tmagen emit`, `explain`, `verify`, `check`, `run`, `bench` and `list`.
 
 Each command is a module of its own that is imported when it runs. Exit codes: 0 done or verified; 1 verified and found
 wrong; 2 nothing could be done or judged; 130 interrupted.
@@ -27,6 +27,8 @@ COMMANDS = {
     "explain": "cli_explain",
     "verify": "cli_verify",
     "check": "cli_check",
+    "run": "cli_run",
+    "bench": "cli_bench",
     "list": "cli_list",
 }
 
@@ -54,6 +56,7 @@ Examples:
   tmagen explain --preset step6 --shape 4096,4096,4096
   tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
   tmagen check main.cu --host
+  tmagen run --preset step6 --target sm_90a
   tmagen list
 """,
 )

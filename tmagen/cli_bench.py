@@ -126,7 +126,7 @@ def contenders(
     Raises :class:`tmagen.errors.SpecError` with everything that is wrong with any of them, and with ``wrong``.
     """
     if not specs:
-        return [("the flags" if any(options.values()) else "step5", requested_spec(options, also=wrong))]
+        return [(options["preset"] or "the kernel", requested_spec(options, also=wrong))]
     found: list[tuple[str, Path | Gemm]] = []
     for text in specs:
         try:
