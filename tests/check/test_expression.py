@@ -106,7 +106,7 @@ def test_integers_beyond_f64_are_exact() -> None:
         ("D == A B", 7, "expected an operator or the end, not 'B'"),
         ("D == (A", 7, "expected ')', not the end"),
         ("D == A[", 7, "expected an integer or ':'"),
-        ("D == A[1.5]", 8, "an index is an integer"),
+        ("D == A[1.5]", 7, "an index is an integer"),
         ("D == A[0:4:0]", 12, "a step is not 0"),
         ("D == A[-]", 8, "expected an integer, not ']'"),
         ("D == relu(A, A)", 5, "relu takes 1 argument, not 2"),
@@ -150,11 +150,14 @@ def test_what_does_not_fit(text: str, message: str) -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
+    refused: ExpressionError | None = None
     try:
         parse_expectation(text)
     except ExpressionError as error:
-        assert 0 <= error.column <= len(text)
-        assert error.report().startswith("error: ")
+        refused = error
+    if refused is not None:
+        assert 0 <= refused.column <= len(text)
+        assert refused.report().startswith("error: ")
 
 
 @given(st.text(alphabet="ABT ()[]:,.-+*/@=~12efrlu", max_size=40))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,18 +37,16 @@ class Buffer:
     data: npt.NDArray[np.uint8]
     before: Array | None
 
-    def view(self, dtype: np.dtype[Any]) -> Array:
-        """The elements in place."""
+    def bits(self) -> Array:
+        """The elements in place, as unsigned integers."""
         size = self.spec.element.bytes
         strides = tuple(stride * size for stride in self.spec.strides)
-        usable = self.data[: self.spec.span_bytes].view(dtype)
+        usable = self.data[: self.spec.span_bytes].view(self.spec.element.bits_dtype)
         return np.lib.stride_tricks.as_strided(usable, self.spec.shape, strides)
 
-    def bits(self) -> Array:
-        return self.view(self.spec.element.bits_dtype)
-
     def values(self) -> Array:
-        return self.view(self.spec.element.dtype)
+        """The elements in place."""
+        return self.bits().view(self.spec.element.dtype)
 
     def reset(self) -> None:
         """Poison everywhere, then the contents."""

@@ -134,7 +134,7 @@ def _period(element: Element) -> int:
     """How many integers from 0 the type holds exactly."""
     if element.is_float:
         return _EXACT_INTEGERS.get(element.name, 1 << (24 if element.name == "f32" else 53))
-    return element.limits[1] + 1
+    return min(element.limits[1] + 1, 1 << 62)
 
 
 def _load(file: str, name: str, shape: tuple[int, ...], element: Element, folder: Path) -> Array:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from tests.check.kernels import ADD_S32, add_launch, check_add
+from tmagen.check import RULES, Rule, Severity, Verdict, sarif
+from tmagen.check.finding import Finding, Findings
+from tmagen.check.report import CaseReport, Report, verdict_of
+from tmagen.check.rules import register, rule_of
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a checker of the emulator hands over."""
+
+    rule: str
+    severity: str
+    message: str = "the load may overwrite what the MMA still reads"
+    detail: tuple[str, ...] = ("nothing orders them",)
+    ptx_line: int | None = 12
+    source: tuple[str, int] | None = ("kernel.cu", 34)
+    instruction: str | None = "cp.async.bulk"
+    where: str | None = "CTA (0, 0, 0) warp 0"
+
+
+def report_of(*findings: Finding, subject: str = "kernel.cu") -> Report:
+    return Report((subject,), None, (), (CaseReport("eager", 0, 0.1, (), findings),), 0.0)
+
+
+def test_the_same_place_counts() -> None:
+    findings = Findings()
+    findings.take([Found("race", "error"), Found("race", "error"), Found("race", "error", ptx_line=13)])
+    assert [(one.ptx_line, one.count) for one in findings] == [(12, 2), (13, 1)]
+    assert "2 times" in "\n".join(next(iter(findings)).lines())
+
+
+def test_verdicts() -> None:
+    error, warning, unknown = (Finding("r", severity, "m") for severity in Severity)
+    assert verdict_of([]) is Verdict.PASSED
+    assert verdict_of([warning]) is Verdict.PASSED
+    assert verdict_of([warning, unknown]) is Verdict.NOT_JUDGED
+    assert verdict_of([warning, unknown, error]) is Verdict.FAILED
+    assert [report_of(one).exit_code for one in (error, warning, unknown)] == [1, 0, 2]
+    assert Report(("k",), None, (), (), 0.0).exit_code == 2
+
+
+def test_a_checker_must_know_severities() -> None:
+    with pytest.raises(ValueError, match="fatal"):
+        Findings().take([Found("race", "fatal")])
+
+
+def test_rules_are_known_once() -> None:
+    assert "fault" in RULES
+    with pytest.raises(ValueError, match="fault"):
+        register(Rule("fault", "", ""))
+    assert rule_of("none").id == "none"
+
+
+def test_json_is_plain() -> None:
+    report = check_add(add_launch(), ADD_S32.replace("add.s32 %r8", "sub.s32 %r8"))
+    document = json.loads(json.dumps(report.to_dict()))
+    assert document["exit_code"] == 1
+    (case,) = document["cases"]
+    assert case["verdict"] == "failed"
+    assert case["findings"][0]["rule"] == "wrong-result"
+    assert case["launches"][0]["grid"] == [4, 1, 1]
+
+
+def test_sarif_has_both_lines() -> None:
+    findings = Findings()
+    findings.take([Found("race", "error"), Found("order", "warning")])
+    log = json.loads(json.dumps(sarif(report_of(*findings), ptx_file="out/kernel.ptx")))
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["race", "order"]
+    assert [result["level"] for result in run["results"]] == ["error", "warning"]
+    first = run["results"][0]
+    assert run["tool"]["driver"]["rules"][first["ruleIndex"]]["id"] == first["ruleId"]
+    place = first["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "kernel.cu"}, "region": {"startLine": 34}}
+    related = first["relatedLocations"][0]["physicalLocation"]
+    assert related == {"artifactLocation": {"uri": "out/kernel.ptx"}, "region": {"startLine": 12}}
+    assert run["invocations"] == [{"executionSuccessful": True, "exitCode": 1}]
+
+
+def test_sarif_of_a_launch_file_and_of_what_is_not_judged() -> None:
+    key = Finding("wrong-result", Severity.ERROR, "m", key="expect")
+    unknown = Finding("not-judged", Severity.NOT_JUDGED, "m")
+    log = sarif(report_of(key, unknown, subject="/k b.ptx"), launch_file="launch.toml")
+    first, second = log["runs"][0]["results"]
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "launch.toml"
+    assert (second["kind"], second["level"]) == ("open", "none")
+    assert second["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///k%20b.ptx"
+    passed = sarif(report_of())
+    assert passed["runs"][0]["results"] == []
