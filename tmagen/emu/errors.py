@@ -31,6 +31,7 @@ class EmulatorError(TmagenError):
         instruction: str | None = None,
         where: str | None = None,
         detail: Sequence[str] = (),
+        rule: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -39,6 +40,7 @@ class EmulatorError(TmagenError):
         self.instruction = instruction
         self.where = where
         self.detail = tuple(detail)
+        self.rule = rule  # identifier of the check, where there is one: `tmagen.emu.checks.find`
         self.findings: tuple[Any, ...] = ()  # of a checked run, up to here
 
     def located(
@@ -50,7 +52,8 @@ class EmulatorError(TmagenError):
         return self
 
     def report(self) -> str:
-        lines = [f"error: {self.kind}: {self.message}"]
+        rule = "" if self.rule is None else f" [{self.rule}]"
+        lines = [f"error: {self.kind}: {self.message}{rule}"]
         if self.instruction is not None:
             lines.append(f"  instruction: {self.instruction}")
         place = []

@@ -94,34 +94,34 @@ def decode(kind: str, bits: int) -> InstrDescriptor:
     if bits >> 2 & 1:
         raise NotJudged(f"{where}: sparse A (bit 2)")
     if bits & 0b11:
-        raise Fault(f"{where}: sparsity selector (bits 0-1) is {bits & 3} while A is dense")
+        raise Fault(f"{where}: sparsity selector (bits 0-1) is {bits & 3} while A is dense", rule="ID-01")
     if bits >> 3 & 1:
         if known is not Kind.I8:
-            raise Fault(f"{where}: saturate (bit 3) is for kind i8 alone")
-        raise NotJudged(f"{where}: saturate (bit 3)")
+            raise Fault(f"{where}: saturate (bit 3) is for kind i8 alone", rule="ID-01")
+        raise NotJudged(f"{where}: saturate (bit 3)", rule="ID-01")
     for bit in (6, 23, 29):
         if bits >> bit & 1:
-            raise Fault(f"{where}: reserved bit {bit} is 1")
+            raise Fault(f"{where}: reserved bit {bit} is 1", rule="ID-01")
     if shift := bits >> 30:
-        raise Fault(f"{where}: maximum shift (bits 30-31) is {shift}, which needs .ws")
+        raise Fault(f"{where}: maximum shift (bits 30-31) is {shift}, which needs .ws", rule="ID-01")
     negate_a, negate_b = bool(bits >> 13 & 1), bool(bits >> 14 & 1)
     if known is Kind.I8 and (negate_a or negate_b):
-        raise Fault(f"{where}: negate (bits 13-14) is not for integers")
+        raise Fault(f"{where}: negate (bits 13-14) is not for integers", rule="ID-01")
     m, n = (bits >> 24 & 0x1F) << 4, (bits >> 17 & 0x3F) << 3
     if m not in (64, 128):
-        raise Fault(f"{where}: M (bits 24-28) is {m}; cta_group::1 allows 64 and 128")
+        raise Fault(f"{where}: M (bits 24-28) is {m}; cta_group::1 allows 64 and 128", rule="ID-02")
     if n not in _N_ALLOWED[known]:
-        raise Fault(f"{where}: N (bits 17-22) is {n}, which kind {kind} does not allow")
+        raise Fault(f"{where}: N (bits 17-22) is {n}, which kind {kind} does not allow", rule="ID-02")
     a = _format(where, "A type (bits 7-9)", _INPUTS[known], bits >> 7 & 7)
     b = _format(where, "B type (bits 10-12)", _INPUTS[known], bits >> 10 & 7)
     d = _format(where, "D type (bits 4-5)", _OUTPUTS[known], bits >> 4 & 3)
     if d is Format.F16 and Format.BF16 in (a, b):
-        raise Fault(f"{where}: D type f16 does not go with bf16 inputs")
+        raise Fault(f"{where}: D type f16 does not go with bf16 inputs", rule="ID-04")
     k = 32 // a.nbytes
     return InstrDescriptor(known, m, n, k, a, b, d, Major(bits >> 15 & 1), Major(bits >> 16 & 1), negate_a, negate_b)
 
 
 def _format(where: str, field: str, table: dict[int, Format], code: int) -> Format:
     if code not in table:
-        raise Fault(f"{where}: {field} is {code}, which the kind does not define")
+        raise Fault(f"{where}: {field} is {code}, which the kind does not define", rule="ID-01")
     return table[code]

@@ -150,11 +150,12 @@ def _check(op: Mma, desc: InstrDescriptor, tmem: Tmem) -> int:
     lane, column = op.d >> 16, op.d & 0xFFFF
     if lane != 0 and not (desc.m == 64 and lane == 16):
         raise Fault(
-            f"tcgen05.mma with M = {desc.m}: D at lane {lane} must be at lane {'0 or 16' if desc.m == 64 else '0'}"
+            f"tcgen05.mma with M = {desc.m}: D at lane {lane} must be at lane {'0 or 16' if desc.m == 64 else '0'}",
+            rule="ID-02",
         )
     tmem.check_columns(column, desc.n, "tcgen05.mma D")
     if op.scale_d and (op.kind not in ("f16", "tf32") or not 0 <= op.scale_d <= 15):
-        raise Fault(f"tcgen05.mma of kind {op.kind} with scale-input-d {op.scale_d}")
+        raise Fault(f"tcgen05.mma of kind {op.kind} with scale-input-d {op.scale_d}", rule="TM5-02")
     return column
 
 
@@ -187,7 +188,7 @@ def _plan(descs: tuple[int, ...], rows: int, k: int, nbytes: int, major: Major, 
     for desc, operand in zip(descs, operands, strict=True):
         if operand.end > smem_bytes:
             where = f"the operand reaches byte {operand.end - 1:,} of shared memory"
-            raise Fault(f"SMEM descriptor {desc:#018x}: {where}; the CTA has {smem_bytes:,}")
+            raise Fault(f"SMEM descriptor {desc:#018x}: {where}; the CTA has {smem_bytes:,}", rule="DS-04")
     base = min(operand.base for operand in operands)
     axis = 1 if major is Major.K else 0
     units = np.concatenate([operand.units + (operand.base - base) // UNIT for operand in operands], axis)
@@ -209,9 +210,11 @@ def _from_tmem(op: Mma, desc: InstrDescriptor, tmem: Tmem) -> F32:
     """A from TMEM: lane = row (as D for M = 64), 2 or 4 elements in a 32-bit column, the first in the low bits."""
     lane, column = op.a >> 16, op.a & 0xFFFF
     if lane != op.d >> 16:
-        raise Fault(f"tcgen05.mma with A at TMEM lane {lane} and D at lane {op.d >> 16}: they must be the same")
+        raise Fault(
+            f"tcgen05.mma with A at TMEM lane {lane} and D at lane {op.d >> 16}: they must be the same", rule="ID-02"
+        )
     if desc.a_major is not Major.K:
-        raise Fault("tcgen05.mma with A in TMEM: the instruction descriptor says MN-major")
+        raise Fault("tcgen05.mma with A in TMEM: the instruction descriptor says MN-major", rule="ID-02")
     columns = desc.k * desc.a.nbytes // 4
     tmem.check_columns(column, columns, "tcgen05.mma A")
     dtype, widen = _widening(desc.a)

@@ -48,18 +48,24 @@ class SmemDescriptor:
         """The fields of a descriptor. Raises Fault, with the field's name, for what sm_100 does not allow."""
         if (version := bits >> 46 & 0b111) != 0b001:
             raise Fault(
-                f"SMEM descriptor {bits:#018x}: bits 46-48 are {version:#05b}, not the constant 0b001 of tcgen05"
+                f"SMEM descriptor {bits:#018x}: bits 46-48 are {version:#05b}, not the constant 0b001 of tcgen05",
+                rule="DS-01",
             )
         if bits >> 52 & 1:
             raise Fault(
-                f"SMEM descriptor {bits:#018x}: leading-dimension mode (bit 52) is 1, which sm_100a does not have"
+                f"SMEM descriptor {bits:#018x}: leading-dimension mode (bit 52) is 1, which sm_100a does not have",
+                rule="DS-03",
             )
         for low, high in ((14, 15), (30, 31), (53, 60)):
             if field := bits >> low & ((1 << high - low + 1) - 1):
-                raise Fault(f"SMEM descriptor {bits:#018x}: reserved bits {low}-{high} are {field:#x}, not 0")
+                raise Fault(
+                    f"SMEM descriptor {bits:#018x}: reserved bits {low}-{high} are {field:#x}, not 0", rule="DS-01"
+                )
         code = bits >> 61
         if code not in _SWIZZLES:
-            raise Fault(f"SMEM descriptor {bits:#018x}: swizzle mode (bits 61-63) {code} is not 0, 1, 2, 4 or 6")
+            raise Fault(
+                f"SMEM descriptor {bits:#018x}: swizzle mode (bits 61-63) {code} is not 0, 1, 2, 4 or 6", rule="DS-01"
+            )
         return cls(
             start=(bits & 0x3FFF) << 4,
             leading=(bits >> 16 & 0x3FFF) << 4,
@@ -99,7 +105,10 @@ def locate_decoded(desc: SmemDescriptor, bits: int, rows: int, k: int, element_b
     offsets = _k_major(desc, rows, k * element_bytes) if major is Major.K else _mn_major(desc, rows, k, element_bytes)
     logical = desc.start + offsets
     if int(logical.max()) >= 1 << 18:
-        raise Fault(f"SMEM descriptor {bits:#018x}: the operand reaches past the 256 KiB that a descriptor can address")
+        raise Fault(
+            f"SMEM descriptor {bits:#018x}: the operand reaches past the 256 KiB that a descriptor can address",
+            rule="DS-04",
+        )
     physical = _swizzled(desc, logical)
     base = desc.start // REPEAT_BYTES * REPEAT_BYTES
     units = (physical - base) // UNIT

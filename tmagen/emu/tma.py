@@ -82,7 +82,7 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
     """
     _check(tmap, smem, src, coords, "store")
     if min(coords) < 0:
-        raise Fault(f"TMA store with a negative start coordinate: {coords}")
+        raise Fault(f"TMA store with a negative start coordinate: {coords}", rule="BG-10")
     if any(step != 1 for step in tmap.element_strides[1:]):
         raise NotJudged(f"TMA store with element strides {tmap.element_strides}")
     units = _units(tmap, src)
@@ -129,18 +129,20 @@ def _stored_dims(tmap: TensorMap) -> tuple[int, ...]:
 def _check(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> None:
     """What load and store ask of their operands alike."""
     if tmap.problems:
-        raise Fault(f"TMA {what} with an invalid tensor map: {'; '.join(tmap.problems)}")
+        raise Fault(f"TMA {what} with an invalid tensor map: {'; '.join(tmap.problems)}", rule="TM-23")
     if tmap.interleave is not Interleave.NONE:
         raise NotJudged(f"TMA {what} with interleave {tmap.interleave.name}")
     if tmap.data_type in _UNJUDGED_TYPES:
         raise NotJudged(f"TMA {what} of element type {tmap.data_type.name}")
     if len(coords) != tmap.rank:
-        raise Fault(f"TMA {what} of {len(coords)} coordinates with a tensor map of rank {tmap.rank}")
+        raise Fault(f"TMA {what} of {len(coords)} coordinates with a tensor map of rank {tmap.rank}", rule="TM-08")
     if address % SMEM_ALIGNMENT:
-        raise Fault(f"TMA {what}: shared memory address {address:#x} is not a multiple of {SMEM_ALIGNMENT}")
+        raise Fault(
+            f"TMA {what}: shared memory address {address:#x} is not a multiple of {SMEM_ALIGNMENT}", rule="TM-02"
+        )
     if not 0 <= address <= smem.size - tmap.footprint:
         box = f"box of {tmap.footprint:,} bytes at shared memory address {address:#x}"
-        raise Fault(f"TMA {what}: {box} leaves the {smem.size:,} bytes of the CTA")
+        raise Fault(f"TMA {what}: {box} leaves the {smem.size:,} bytes of the CTA", rule="TM-12")
 
 
 def _units(tmap: TensorMap, address: int) -> Index:
@@ -208,5 +210,5 @@ def _find(memory: GlobalMemory, start: int, extent: int, coords: tuple[int, ...]
     try:
         allocation = memory.find(start, extent)
     except Fault as fault:
-        raise Fault(f"TMA {what} of the box at {coords}: {fault}") from fault
+        raise Fault(f"TMA {what} of the box at {coords}: {fault}", rule="TM-20") from fault
     return allocation.data, start - allocation.address

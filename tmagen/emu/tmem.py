@@ -48,7 +48,7 @@ class Tmem:
         """
         _check_columns("alloc", columns)
         if self._relinquished:
-            raise Fault("tcgen05.alloc after tcgen05.relinquish_alloc_permit")
+            raise Fault("tcgen05.alloc after tcgen05.relinquish_alloc_permit", rule="TA-09")
         mask = (1 << columns) - 1
         # Allocations of powers of two are aligned to their size; the lowest free one is taken.
         for first in range(0, COLUMNS, columns):
@@ -64,7 +64,7 @@ class Tmem:
         _check_columns("dealloc", columns)
         if self._allocated.get(address) != columns:
             live = ", ".join(f"{n} columns at {first:#x}" for first, n in sorted(self._allocated.items())) or "nothing"
-            raise Fault(f"tcgen05.dealloc of {columns} columns at {address:#x}, but allocated is {live}")
+            raise Fault(f"tcgen05.dealloc of {columns} columns at {address:#x}, but allocated is {live}", rule="TA-06")
         del self._allocated[address]
         self._live &= ~(((1 << columns) - 1) << address)
         self.words[address : address + columns] = POISON
@@ -77,7 +77,7 @@ class Tmem:
         """Raises Fault for columns that the CTA still holds: the next CTA on the SM would wait for them for ever."""
         if self._allocated:
             leaks = ", ".join(f"{n} columns at {first:#x}" for first, n in sorted(self._allocated.items()))
-            raise Fault(f"CTA exits with tensor memory allocated: {leaks}")
+            raise Fault(f"CTA exits with tensor memory allocated: {leaks}", rule="TA-07")
 
     def check_columns(self, first: int, count: int, what: str) -> None:
         """Raises Fault unless all of the columns are allocated."""
@@ -85,7 +85,8 @@ class Tmem:
         if self._live & mask != mask:
             live = ", ".join(f"{n} at {start}" for start, n in sorted(self._allocated.items())) or "none"
             raise Fault(
-                f"{what} touches tensor memory columns {first} to {first + count - 1}; allocated columns: {live}"
+                f"{what} touches tensor memory columns {first} to {first + count - 1}; allocated columns: {live}",
+                rule="TA-14",
             )
 
     def ld(self, shape: str, num: int, address: int, warp: int, *, pack: bool = False, split: int = 0) -> U32:
@@ -142,13 +143,18 @@ class Tmem:
         quadrant, within = divmod(field, 32)
         own = warp % 4
         if field >= LANES or quadrant not in (0, own):
-            raise Fault(f"{what} at lane {field} by warp {warp}, which may access lanes {32 * own} to {32 * own + 31}")
+            raise Fault(
+                f"{what} at lane {field} by warp {warp}, which may access lanes {32 * own} to {32 * own + 31}",
+                rule="TL-02",
+            )
         if within not in (0, 16) or (within and where.height == 32):
             allowed = "0" if where.height == 32 else "0 or 16"
-            raise Fault(f"{what}.{shape} at lane {field}: the lane must be {allowed} within its quadrant of 32")
+            raise Fault(
+                f"{what}.{shape} at lane {field}: the lane must be {allowed} within its quadrant of 32", rule="TL-02"
+            )
         name = f"{what}.{shape}.x{num}"
         if halves and where.width * 2 > COLUMNS:
-            raise Fault(f"{name} of 16-bit halves spans {where.width * 2} columns")
+            raise Fault(f"{name} of 16-bit halves spans {where.width * 2} columns", rule="TA-14")
         self._check_spans(where, column, 2 if halves else 1, name)
         return 32 * own + within, column
 
@@ -198,4 +204,6 @@ def _fragment(shape: str, num: int, split: int) -> _Fragment:
 
 def _check_columns(what: str, columns: int) -> None:
     if columns not in (32, 64, 128, 256, 512):
-        raise Fault(f"tcgen05.{what} of {columns} columns: the count must be a power of two from 32 to 512")
+        raise Fault(
+            f"tcgen05.{what} of {columns} columns: the count must be a power of two from 32 to 512", rule="TA-01"
+        )

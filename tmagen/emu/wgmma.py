@@ -190,7 +190,7 @@ def _plan(descs: tuple[int, ...], rows: int, k: int, nbytes: int, major: Major, 
     for desc, operand in zip(descs, operands, strict=True):
         if operand.end > smem_bytes:
             where = f"the operand reaches byte {operand.end - 1:,} of shared memory"
-            raise Fault(f"SMEM descriptor {desc:#018x}: {where}; the CTA has {smem_bytes:,}")
+            raise Fault(f"SMEM descriptor {desc:#018x}: {where}; the CTA has {smem_bytes:,}", rule="DS-04")
     base = min(operand.base for operand in operands)
     axis = 1 if major is Major.K else 0
     units = np.concatenate([operand.units + (operand.base - base) // UNIT for operand in operands], axis)

@@ -20,7 +20,7 @@ def decode(bits: int) -> SmemDescriptor:
     """The fields of a descriptor. Raises Fault, with the field's name, where reserved bits are set."""
     for low, high in ((14, 15), (30, 31), (46, 48), (52, 61)):
         if field := bits >> low & ((1 << high - low + 1) - 1):
-            raise Fault(f"SMEM descriptor {bits:#018x}: reserved bits {low}-{high} are {field:#x}, not 0")
+            raise Fault(f"SMEM descriptor {bits:#018x}: reserved bits {low}-{high} are {field:#x}, not 0", rule="DS-01")
     return SmemDescriptor(
         start=(bits & 0x3FFF) << 4,
         leading=(bits >> 16 & 0x3FFF) << 4,

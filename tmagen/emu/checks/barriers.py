@@ -20,7 +20,10 @@ class WatchedBarrier(MBarrier):
     done in `ended` (component -> clock); at the end of a phase both become `done`.
     """
 
-    __slots__ = ("blocked", "component", "done", "ended", "init", "init_clock", "last_waited", "release", "results", "uses", "watch")  # fmt: skip
+    __slots__ = (
+        "blocked", "component", "done", "ended", "init", "init_clock", "last_waited", "release", "results", "uses",
+        "watch",
+    )  # fmt: skip
 
     def __init__(self, watch: Watch, address: int, count: int, agent: Lanes) -> None:
         super().__init__(address, count)

@@ -19,7 +19,8 @@ def use(watch: Watch, frag: Fragment, agent: Lanes, address: int, what: str) -> 
     if found is not None and not found.used_by(agent):
         watch.lint(
             "MB-40", "E",
-            f"{what} on the mbarrier at {watch.cta.place(address)}: nothing orders it after the mbarrier.init by another thread",
+            f"{what} on the mbarrier at {watch.cta.place(address)}: nothing orders it after the mbarrier.init by "
+            "another thread",
             frag,
         )  # fmt: skip
     return found

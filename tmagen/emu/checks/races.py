@@ -96,7 +96,7 @@ def unfenced(watch: Watch, first: Access, second: Access, hazard: str, space: st
     """An ordinary access, and an asynchronous one that comes after it with no proxy fence on the way."""
     what = NOUNS[second.kind]
     fence = "fence.proxy.async" + (".global" if space == GLOBAL_MEMORY else "")
-    edge = f"no {fence} stands between the {NOUNS[first.kind]} and the {what}, by a thread on the way from one to the other"
+    edge = f"no {fence} by a thread on the way stands between the {NOUNS[first.kind]} and the {what}"
     if hazard == "WAR":
         level = "E" if first.site.use is Use.NOT_BEFORE else "R"
         return Verdict("PX-03", level, edge)

@@ -27,7 +27,9 @@ class Access:
     that is something else. `generic` is the ordinary proxy; operations of one `pipeline` component follow each other.
     """
 
-    __slots__ = ("base", "base_clock", "clock", "component", "cta", "generic", "kind", "pipeline", "site", "strong", "who")  # fmt: skip
+    __slots__ = (
+        "base", "base_clock", "clock", "component", "cta", "generic", "kind", "pipeline", "site", "strong", "who",
+    )  # fmt: skip
 
     def __init__(
         self,

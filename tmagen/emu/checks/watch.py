@@ -9,7 +9,7 @@ from tmagen.emu.checks import races
 from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
 from tmagen.emu.checks.clocks import GLOBAL, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
-from tmagen.emu.checks.races import GLOBAL_MEMORY, NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
+from tmagen.emu.checks.races import NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.report import lanes_text
@@ -193,7 +193,8 @@ class Watch:
         name = self.clocks.names[first.component]
         last = agent.known[first.component]
         seen = f"the last phase that it knows of is {last - 1}" if last else "it knows of no phase"
-        return f"no wait orders the {what} after phase {first.clock - 1} of the {name}, on which the load completes; {seen}"
+        done = f"phase {first.clock - 1} of the {name}, on which the load completes"
+        return f"no wait orders the {what} after {done}; {seen}"
 
     # --- reports ------------------------------------------------------------------------------------------------------
 
@@ -229,7 +230,10 @@ class Watch:
         """Enter a finding about two accesses."""
         now, then = _VERBS[hazard]
         mine, theirs = NOUNS[second.kind], NOUNS[first.kind]
-        message = f"{hazard}: the {mine} of {self.thread(*second.who)} {now} what the {theirs} of {self.thread(*first.who)} {then}"
+        message = (
+            f"{hazard}: the {mine} of {self.thread(*second.who)} {now} "
+            f"what the {theirs} of {self.thread(*first.who)} {then}"
+        )
         hints = self._hints(first, agent)
         finding = Finding(
             verdict.rule, verdict.level, message, place_of(second.site.instruction, self.name(second)),
@@ -242,8 +246,8 @@ class Watch:
             if group is not agent and group.known[first.component] >= first.clock:
                 who = lanes_text(lane_set(group.mask))
                 return (
-                    f"MB-24: {who} of the same warp are ordered after it, but an acquire is of the thread that executes "
-                    "it: bar.warp.sync hands it on",
+                    f"MB-24: {who} of the same warp are ordered after it, but an acquire is of the thread that "
+                    "executes it: bar.warp.sync hands it on",
                 )
         return ()
 

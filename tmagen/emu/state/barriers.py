@@ -65,25 +65,31 @@ def bar_arrive(fragment: Fragment, cta: Any, index: Any, count: Any) -> None:
 
 def _arrive(fragment: Fragment, cta: Any, index: int, count: Any) -> NamedBarrier:
     if not 0 <= index < 16:
-        raise Fault(f"named barrier {index}: a CTA has 16, numbered 0 to 15")
+        raise Fault(f"named barrier {index}: a CTA has 16, numbered 0 to 15", rule="NB-01")
     barrier: NamedBarrier = cta.named[index]
     expected = None if count is None else uniform(fragment, count, "the barrier's thread count")
     if expected is not None:
         if expected % 32 or not expected:
-            raise Fault(f"named barrier {index} with {expected} threads: a count is a multiple of 32")
+            raise Fault(f"named barrier {index} with {expected} threads: a count is a multiple of 32", rule="NB-01")
         if expected > 32 * cta.nwarps:
-            raise Fault(f"named barrier {index} expects {expected} threads, but the CTA has {cta.nthreads}")
+            raise Fault(
+                f"named barrier {index} expects {expected} threads, but the CTA has {cta.nthreads}", rule="NB-01"
+            )
     full = 32 * cta.live_warps
     if not barrier.open:
         barrier.open, barrier.expected = True, expected
     elif (barrier.expected if barrier.expected is not None else full) != (expected if expected is not None else full):
         raise Fault(
             f"named barrier {index} with {expected if expected is not None else full} threads, "
-            f"but those who arrived before gave {barrier.expected if barrier.expected is not None else full}"
+            f"but those who arrived before gave {barrier.expected if barrier.expected is not None else full}",
+            rule="NB-03",
         )
     barrier.arrived += 32
     if barrier.expected is not None and barrier.arrived > barrier.expected:
-        raise Fault(f"named barrier {index}: {barrier.arrived} threads arrived where {barrier.expected} are expected")
+        raise Fault(
+            f"named barrier {index}: {barrier.arrived} threads arrived where {barrier.expected} are expected",
+            rule="NB-03",
+        )
     return barrier
 
 

@@ -292,7 +292,8 @@ def together(fragment: Fragment, members: Any) -> bool:
     if fragment.mask & ~members:
         raise Fault(
             f"lanes {fragment.mask & ~members:#010x} execute a .sync instruction whose membermask {members:#010x} "
-            "does not name them"
+            "does not name them",
+            rule="NB-11",
         )
     return not (members & fragment.warp.live & ~fragment.mask)
 
@@ -304,7 +305,7 @@ def uniform(fragment: Fragment, value: Any, what: str) -> int:
     active = value if fragment.lanes.index is None else value[fragment.lanes.index]
     first: int = active.item(0)
     if not (active == first).all():
-        raise Fault(f"{what} differs between the lanes of a warp: {sorted(set(active.tolist()))[:4]}...")
+        raise Fault(f"{what} differs between the lanes of a warp: {sorted(set(active.tolist()))[:4]}...", rule="NB-05")
     return first
 
 

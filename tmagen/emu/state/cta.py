@@ -200,7 +200,10 @@ class Cta:
             self.engine.drain_stores()
         outstanding = [operation for operation in self.engine.pending if operation.kind not in (TENSOR, ASYNC)]
         if outstanding:
-            error = Fault(f"the CTA exits with {len(outstanding)} asynchronous copies to its shared memory outstanding")
+            error = Fault(
+                f"the CTA exits with {len(outstanding)} asynchronous copies to its shared memory outstanding",
+                rule="MB-09",
+            )
             self.blame(error, outstanding[0].line)
             raise error
         while self.engine.step():
@@ -209,7 +212,10 @@ class Cta:
             self.flush_mma()
         for barrier in self.mbarriers.values():
             if barrier.tx:
-                raise Fault(f"the CTA exits while tx bytes are outstanding: {barrier} at {self.place(barrier.address)}")
+                raise Fault(
+                    f"the CTA exits while tx bytes are outstanding: {barrier} at {self.place(barrier.address)}",
+                    rule="MB-09",
+                )
         self.tmem.check_exit()
         for member in self.members[::4]:
             member.group.check_exit()
@@ -278,14 +284,16 @@ class Cta:
             if at < address + nbytes and address < at + 8:
                 raise Fault(
                     f"{what} of {nbytes:,} bytes at {self.place(address)} overwrites "
-                    f"the live mbarrier at {self.place(at)}"
+                    f"the live mbarrier at {self.place(at)}",
+                    rule="MB-02",
                 )
 
     def add_barrier(self, barrier: MBarrier) -> None:
         for at in (barrier.address - 4, barrier.address + 4):
             if at in self.mbarriers:
                 raise Fault(
-                    f"mbarrier.init at {self.place(barrier.address)} overlaps the live mbarrier at {self.place(at)}"
+                    f"mbarrier.init at {self.place(barrier.address)} overlaps the live mbarrier at {self.place(at)}",
+                    rule="MB-02",
                 )
         self.mbarriers[barrier.address] = barrier
         self._barrier_range()
@@ -305,19 +313,23 @@ class Cta:
         if found is not None:
             return found
         if address % tensormap.ALIGNMENT:
-            raise Fault(f"tensor map at {address:#x}, which is not a multiple of {tensormap.ALIGNMENT}")
+            raise Fault(f"tensor map at {address:#x}, which is not a multiple of {tensormap.ALIGNMENT}", rule="TM-09")
         offset = address - PARAM_WINDOW
         if 0 <= offset < 1 << 32:
             raw = bytes(self.params[offset : offset + tensormap.NBYTES])
             if len(raw) < tensormap.NBYTES:
                 raise Fault(
-                    f"tensor map at parameter offset {offset:#x} reaches past the parameters' {len(self.params)} bytes"
+                    f"tensor map at parameter offset {offset:#x} reaches past the parameters' {len(self.params)} bytes",
+                    rule="TM-09",
                 )
             # Parameters do not change during a launch; maps in global memory may.
             found = maps[address] = TensorMap.decode(raw)
             return found
         if SHARED_WINDOW <= address < LOCAL_WINDOW + (1 << 32):
-            raise Fault("tensor map in shared or local memory: it must be a parameter, or in global or constant memory")
+            raise Fault(
+                "tensor map in shared or local memory: it must be a parameter, or in global or constant memory",
+                rule="TM-09",
+            )
         raw = self.memory.view(address, tensormap.NBYTES).tobytes()
         found = self.launch.made.get(raw)
         if found is None:

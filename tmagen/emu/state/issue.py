@@ -26,13 +26,13 @@ _HIGH = 1 << 31
 def _map(cta: Any, address: int, rank: int) -> TensorMap:
     tmap: TensorMap = cta.tensor_map(address)
     if tmap.rank != rank:
-        raise Fault(f"a {rank}d tensor copy with a tensor map of rank {tmap.rank}")
+        raise Fault(f"a {rank}d tensor copy with a tensor map of rank {tmap.rank}", rule="TM-08")
     return tmap
 
 
 def own_mask(mask: int) -> None:
     if mask != 1:
-        raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of one CTA")
+        raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of one CTA", rule="TM-10")
 
 
 def tma_load(
@@ -76,7 +76,8 @@ def _complete(cta: Any, at: int, phase: int, nbytes: int) -> None:
     if barrier.phase != phase:
         raise Fault(
             f"a copy of {nbytes:,} bytes issued in phase {phase} completes in phase {barrier.phase}: the phase ended "
-            f"without its bytes, which nobody had expected ({barrier})"
+            f"without its bytes, which nobody had expected ({barrier})",
+            rule="MB-07",
         )
     barrier.complete(nbytes)
 
@@ -133,7 +134,8 @@ def _check_bulk(shared: int, other: int, nbytes: int) -> None:
     if shared % 16 or other % 16 or nbytes % 16:
         raise Fault(
             f"bulk copy of {nbytes} bytes, shared address {shared:#x}, global address {other:#x}: "
-            "all must be multiples of 16"
+            "all must be multiples of 16",
+            rule="TM-01",
         )
 
 

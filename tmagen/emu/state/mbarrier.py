@@ -41,7 +41,8 @@ class MBarrier:
             raise Fault(
                 f"mbarrier.arrive of {count} where the phase expects {self.pending} more: too many arrivals ({self})"
                 if self.pending
-                else f"mbarrier.arrive after the last expected one, while tx bytes are outstanding ({self})"
+                else f"mbarrier.arrive after the last expected one, while tx bytes are outstanding ({self})",
+                rule="MB-04",
             )
         self.pending -= count
         if not self.pending and not self.tx:
@@ -58,7 +59,7 @@ class MBarrier:
     def _add(self, nbytes: int) -> None:
         self.tx += nbytes
         if not -LIMIT <= self.tx <= LIMIT:
-            raise Fault(f"tx-count out of range: {self.tx:,} is outside -(2^20-1) to 2^20-1 ({self})")
+            raise Fault(f"tx-count out of range: {self.tx:,} is outside -(2^20-1) to 2^20-1 ({self})", rule="MB-05")
         if not self.pending and not self.tx:
             self.complete_phase()
 
@@ -94,7 +95,7 @@ def shared_address(value: Any) -> Any:
 
     def one(address: int) -> int:
         if not 0 <= address - SHARED_WINDOW < 1 << 32:
-            raise Fault(f"generic address {address:#x} is not in shared memory")
+            raise Fault(f"generic address {address:#x} is not in shared memory", rule="MB-11")
         return address - SHARED_WINDOW
 
     return _each(one, "u4", value)
@@ -105,8 +106,8 @@ def barrier_at(cta: Any, address: int) -> MBarrier:
     barrier = cta.mbarriers.get(address)
     if barrier is None:
         if address & 7:
-            raise Fault(f"mbarrier address {cta.place(address)} is not a multiple of 8")
-        raise Fault(f"no initialised mbarrier at {cta.place(address)}")
+            raise Fault(f"mbarrier address {cta.place(address)} is not a multiple of 8", rule="MB-11")
+        raise Fault(f"no initialised mbarrier at {cta.place(address)}", rule="MB-01")
     return barrier  # type: ignore[no-any-return]
 
 
@@ -114,12 +115,14 @@ def mbar_init(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
     for lane in fragment.lanes.lanes:
         a, n = pick(address, lane), pick(count, lane)
         if a & 7:
-            raise Fault(f"mbarrier.init at {cta.place(a)}, which is not a multiple of 8")
+            raise Fault(f"mbarrier.init at {cta.place(a)}, which is not a multiple of 8", rule="MB-11")
         if not 1 <= n <= LIMIT:
-            raise Fault(f"mbarrier.init with count {n}: a count is 1 to 2^20-1")
+            raise Fault(f"mbarrier.init with count {n}: a count is 1 to 2^20-1", rule="MB-03")
         cta.check_shared(a, 8, "mbarrier.init")
         if a in cta.mbarriers:
-            raise Fault(f"mbarrier.init of the live object at {cta.place(a)}: it was not invalidated first")
+            raise Fault(
+                f"mbarrier.init of the live object at {cta.place(a)}: it was not invalidated first", rule="MB-02"
+            )
         cta.add_barrier(MBarrier(a, n))
 
 
@@ -127,7 +130,7 @@ def mbar_inval(fragment: Fragment, cta: Any, address: Any) -> None:
     for lane in fragment.lanes.lanes:
         barrier = barrier_at(cta, pick(address, lane))
         if barrier.waiters:
-            raise Fault(f"mbarrier.inval while threads wait ({barrier})")
+            raise Fault(f"mbarrier.inval while threads wait ({barrier})", rule="MB-45")
         cta.remove_barrier(barrier)
 
 
@@ -140,11 +143,13 @@ def mbar_arrive(fragment: Fragment, cta: Any, address: Any, count: Any, expect: 
             # As one step: the bytes are expected before the arrival can complete the phase.
             barrier.tx += pick(expect, lane)
             if not -LIMIT <= barrier.tx <= LIMIT:
-                raise Fault(f"tx-count out of range: {barrier.tx:,} is outside -(2^20-1) to 2^20-1 ({barrier})")
+                raise Fault(
+                    f"tx-count out of range: {barrier.tx:,} is outside -(2^20-1) to 2^20-1 ({barrier})", rule="MB-05"
+                )
         tokens.append(token(barrier))
         n = pick(count, lane)
         if n < 1:
-            raise Fault("mbarrier.arrive with count 0")
+            raise Fault("mbarrier.arrive with count 0", rule="MB-04")
         barrier.arrive(n)
     return scatter(fragment, tokens)
 
@@ -156,7 +161,7 @@ def mbar_drop(fragment: Fragment, cta: Any, address: Any, count: Any) -> Any:
         barrier = barrier_at(cta, pick(address, lane))
         n = pick(count, lane)
         if n > barrier.expected:
-            raise Fault(f"mbarrier.arrive_drop of {n} ({barrier})")
+            raise Fault(f"mbarrier.arrive_drop of {n} ({barrier})", rule="MB-04")
         tokens.append(token(barrier))
         barrier.expected -= n
         barrier.arrive(n)
@@ -195,7 +200,9 @@ def is_complete(cta: Any, address: int, state: int, by_parity: bool) -> bool:
         return (barrier.phase ^ state) & 1 == 1
     behind = (barrier.phase - (state >> 32)) & 0xFFFFFFFF
     if behind > 1:
-        raise Fault(f"mbarrier wait with the state of another phase than the current or the last one ({barrier})")
+        raise Fault(
+            f"mbarrier wait with the state of another phase than the current or the last one ({barrier})", rule="MB-13"
+        )
     return behind == 1
 
 

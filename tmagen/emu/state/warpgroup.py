@@ -75,7 +75,8 @@ class Warpgroup:
         if self.pending:
             raise Fault(
                 f"the CTA exits while {self.behind()} of warpgroup {self.index} did not execute a wgmma.mma_async "
-                "that the others did"
+                "that the others did",
+                rule="WG-01",
             )
 
 
@@ -101,7 +102,7 @@ def wgmma(
     me: Member = cta.members[warp.index]
     group = me.group
     if frag.mask != M32:
-        raise Fault("wgmma.mma_async in a warp with threads that have exited or never were")
+        raise Fault("wgmma.mma_async in a warp with threads that have exited or never were", rule="WG-01")
     if a.__class__ is ND:
         a = uniform(frag, a, "the descriptor of A")
     if b.__class__ is ND:
@@ -112,7 +113,7 @@ def wgmma(
     position = me.issued - group.started
     if position == len(group.pending):
         if not position and not group.started and cta.nwarps < WARPS * (group.index + 1):
-            raise Fault(f"wgmma.mma_async in warpgroup {group.index}, which has fewer than four warps")
+            raise Fault(f"wgmma.mma_async in warpgroup {group.index}, which has fewer than four warps", rule="WG-01")
         op = Op(form, a, b, accumulate, group.matrices, sys._getframe(1 + cta.frames).f_lineno)
         group.pending.append(op)
     else:
@@ -205,11 +206,11 @@ def _mismatch(group: Warpgroup, warp: int, op: Op, form: Any, a: int, b: int, ac
     who = f"warp {warp} executes a wgmma.mma_async"
     others = f"other warps of warpgroup {group.index}"
     if op.form is not form:
-        return Fault(f"{who} where {others} execute another one")
+        return Fault(f"{who} where {others} execute another one", rule="WG-01")
     for name, mine, theirs in (("A", a, op.a), ("B", b, op.b)):
         if mine != theirs:
-            return Fault(f"{who} with descriptor {mine:#018x} of {name}, {others} with {theirs:#018x}")
-    return Fault(f"{who} with scale-d {accumulate}, {others} with {op.accumulate}")
+            return Fault(f"{who} with descriptor {mine:#018x} of {name}, {others} with {theirs:#018x}", rule="WG-01")
+    return Fault(f"{who} with scale-d {accumulate}, {others} with {op.accumulate}", rule="WG-01")
 
 
 def wgmma_commit(frag: Fragment, cta: Any) -> None:
@@ -268,7 +269,8 @@ def settle(frag: Fragment, cta: Any, accumulator: int) -> list[Any]:
 def _settle(cta: Any, me: Member, accumulator: int) -> None:
     if me.last[accumulator] >= me.covered:
         raise Fault(
-            "accumulator registers are used while a wgmma.mma_async on them is in flight: no wgmma.wait_group covers it"
+            "accumulator registers are used while a wgmma.mma_async writes them: no wgmma.wait_group covers it",
+            rule="WG-03",
         )
     if cta.mma_queue:
         cta.flush_mma()
@@ -294,5 +296,6 @@ def check_a(frag: Fragment, cta: Any, a_set: int) -> None:
     if me.last_a.get(a_set, -1) >= me.covered:
         raise Fault(
             "registers that hold A are written while a wgmma.mma_async that reads them is in flight: "
-            "no wgmma.wait_group covers it"
+            "no wgmma.wait_group covers it",
+            rule="WG-03",
         )
