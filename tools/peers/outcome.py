@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What came of one kernel, and the table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+
+
+@dataclass
+class Outcome:
+    """Runs of one kernel. `problems` are its failures; an empty list passes. `refused` is why its compiler makes none."""
+
+    source: str
+    kernel: str
+    runs: int = 0
+    seconds: float = 0.0
+    findings: int = 0
+    problems: list[str] = field(default_factory=list)
+    refused: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems
+
+    @property
+    def verdict(self) -> str:
+        if self.refused is not None:
+            return "not compiled"
+        return "passed" if self.passed else "FAILED"
+
+
+def table(outcomes: Iterable[Outcome]) -> list[str]:
+    """Lines of the table, widest columns first measured."""
+    rows: list[Sequence[str]] = [("from", "kernel", "runs", "seconds", "alarms", "")]
+    for outcome in outcomes:
+        figures = (str(outcome.runs), f"{outcome.seconds:.2f}", str(outcome.findings))
+        rows.append((outcome.source, outcome.kernel, *figures, outcome.verdict))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

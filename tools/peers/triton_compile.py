@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile kernels with Triton, for GPUs that need not be there.
+
+A process of its own, with Triton on its path, reads a list of cases as JSON and writes NAME.ptx and NAME.json of each.
+A case that Triton itself refuses gets an "error" in its NAME.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def compile_case(case: dict[str, Any], folder: Path) -> None:
+    """Write one case's PTX, and what a launch has to know about it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from tools.peers import triton_kernels
+
+    function = getattr(triton_kernels, case["kernel"])
+    a, b, d = case["types"]
+    tm, tn, tk = case["tile"]
+    signature = {}
+    if function.arg_names[0] == "a":
+        b_box = f"{tk},{tn}" if case["kernel"].endswith("_kn") else f"{tn},{tk}"
+        for name, kind, box in (("a", a, f"{tm},{tk}"), ("b", b, b_box), ("d", d, f"{tm},{tn}")):
+            signature[name] = f"tensordesc<{kind}[{box}]>"
+    else:
+        signature.update(a_ptr=f"*{a}", b_ptr=f"*{b}", d_ptr=f"*{d}")
+    signature.update(m="i32", n="i32", k="i32")
+    constants = {"tm": tm, "tn": tn, "tk": tk, "depth": case["depth"], "roles": case["roles"]}
+    signature.update(dict.fromkeys(constants, "constexpr"))
+    options = {"num_warps": case["warps"], "num_stages": case["depth"], "num_ctas": case["ctas"]}
+    record: dict[str, Any]
+    try:
+        source = ASTSource(fn=function, signature=signature, constexprs=constants)
+        built = triton.compile(source, target=GPUTarget("cuda", case["target"], 32), options=options)
+    except Exception as error:
+        record = {"error": str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}
+    else:
+        (folder / f"{case['name']}.ptx").write_text(built.asm["ptx"])
+        facts = built.metadata._asdict()
+        maps = [(entry["swizzle"], entry["elem_type"], entry["block_size"]) for entry in facts["tensordesc_meta"] or ()]
+        record = {
+            "kernel": facts["name"],
+            "shared": facts["shared"],
+            "scratch": facts["global_scratch_size"],
+            "ctas": facts["num_ctas"],
+            "maps": maps,
+        }
+    (folder / f"{case['name']}.json").write_text(json.dumps(record))
+
+
+def main() -> None:
+    """`python -m tools.peers.triton_compile CASES.json FOLDER`."""
+    cases, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    for case in cases:
+        compile_case(case, folder)
+
+
+if __name__ == "__main__":
+    main()
