@@ -140,6 +140,8 @@ bool free_device(void* pointer) {
   return true;
 }
 
+bool device_memory_is_apart() { return region() != nullptr; }
+
 bool is_device_address(const void* pointer) {
   const Region* shared = region();
   return shared != nullptr && shared->contains(reinterpret_cast<std::uintptr_t>(pointer));

@@ -21,6 +21,9 @@ bool free_device(void* pointer);
 // are not within one allocation.
 void* reachable(const void* pointer, std::size_t bytes);
 
+// Whether device memory has addresses of its own: an emulator looks.
+bool device_memory_is_apart();
+
 // Whether `pointer` is in the range of device memory; never, where no emulator looks.
 bool is_device_address(const void* pointer);
 

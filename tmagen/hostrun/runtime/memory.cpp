@@ -58,8 +58,7 @@ struct Copy {
 cudaError_t copy(const Copy& c) {
   if (c.width == 0 || c.height == 0) return cudaSuccess;
   if (c.height > 1 && (c.to_pitch < c.width || c.from_pitch < c.width)) return cudaErrorInvalidPitchValue;
-  const bool shared = standin::is_device_address(c.to) || standin::is_device_address(c.from);
-  if (shared && !direction_fits(c.to, c.from, c.kind)) return cudaErrorInvalidMemcpyDirection;
+  if (standin::device_memory_is_apart() && !direction_fits(c.to, c.from, c.kind)) return cudaErrorInvalidMemcpyDirection;
   auto* to = static_cast<char*>(standin::reachable(c.to, (c.height - 1) * c.to_pitch + c.width));
   auto* from = static_cast<const char*>(standin::reachable(c.from, (c.height - 1) * c.from_pitch + c.width));
   if (to == nullptr || from == nullptr) return cudaErrorInvalidValue;
