@@ -37,12 +37,12 @@ FAMILIES = {
     "PX": "Proxies",
     "DS": "Shared memory descriptors",
     "ID": "Instruction descriptors",
+    "TM5": "Operands of tcgen05.mma",
     "TA": "Allocation of tensor memory",
     "TL": "tcgen05.ld and tcgen05.st",
     "TC": "Tensor cores: tcgen05",
     "WG": "Tensor cores: wgmma",
     "NB": "Named barriers and warps",
-    "SR": "Registers",
 }
 
 _CHECKS: dict[str, Check] = {}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named barriers and instructions of a whole warp."""
+
+from __future__ import annotations
+
+from tmagen.emu.checks.registry import Check, add
+
+add(
+    Check(
+        "NB-01", "E", "Bad number or count of a named barrier",
+        "A CTA has 16 barriers; a count is a multiple of 32 and at most the threads of the CTA.",
+        "bar.sync 1, 96 in a CTA of 64 threads.",
+        "Count the threads of the warps that take part.",
+        "bar, barrier", "fault",
+    ),
+    Check(
+        "NB-03", "E", "Participants of a named barrier disagree",
+        "All who take part in one phase give the same count, and no more arrive than that.",
+        "Two roles use barrier 1 at the same time.",
+        "A number of its own for each pair of roles.",
+        "bar, barrier", "fault",
+    ),
+    Check(
+        "NB-05", "E", "An operand differs between the lanes of a warp",
+        "An instruction of the whole warp (.aligned, alloc, a barrier's number) takes the same operand in all lanes.",
+        "tcgen05.dealloc with an address that lane 0 alone has read.",
+        "Read or shuffle the value in all lanes.",
+        "bar, barrier; tcgen05", "fault",
+    ),
+    Check(
+        "NB-11", "E", "A lane executes a .sync instruction that does not name it",
+        "The executing lanes must be in the membermask.",
+        "__shfl_sync(0xffff, ...) in all 32 lanes.",
+        "Name the lanes that execute it.",
+        "shfl.sync; vote.sync; elect.sync", "fault",
+    ),
+)  # fmt: skip

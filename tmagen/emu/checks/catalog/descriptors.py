@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptors of MMA operands."""
+
+from __future__ import annotations
+
+from tmagen.emu.checks.registry import Check, add
+
+add(
+    Check(
+        "DS-01", "E", "Bad field in a shared memory descriptor",
+        "Reserved bits are set, the version bits are not what the architecture asks for, or the swizzle code has no "
+        "meaning.",
+        "An sm_90 descriptor, without the constant 0b001 of bits 46 to 48, given to tcgen05.mma.",
+        "Build the descriptor from named fields; carry no address bits past bit 13.",
+        "tcgen05: Shared memory descriptor; wgmma: Matrix-descriptor Format", "fault",
+    ),
+    Check(
+        "DS-03", "E", "Absolute leading-dimension mode",
+        "Bit 52 belongs to sm_103a.",
+        "A descriptor made for another architecture.",
+        "Leave bit 52 zero.",
+        "tcgen05: Shared memory descriptor", "fault",
+    ),
+    Check(
+        "DS-04", "E", "MMA operand outside the CTA's shared memory",
+        "Start, offsets and shape of the operand name bytes that the CTA does not have, or wrap past 256 KiB.",
+        "A stride offset in bytes where units of 16 bytes are meant.",
+        "Offsets and start are shifted right by four.",
+        "tcgen05: Shared memory descriptor; wgmma: Matrix-descriptor Format", "fault",
+    ),
+    Check(
+        "ID-01", "E", "Bad field in an instruction descriptor",
+        "Reserved bits, or a type code that the kind does not define.",
+        "The fp8 type codes with kind::f16.",
+        "Build the descriptor from named fields of the instruction's kind.",
+        "tcgen05: Instruction descriptor", "fault",
+    ),
+    Check(
+        "ID-02", "E", "Shape or place of an MMA that the hardware does not have",
+        "M or N outside the table of the kind, or lanes of D and A that do not go with M.",
+        "N = 12, or D at lane 16 with M = 128.",
+        "Take M and N from the table of shapes; D starts at lane 0 (or 16 for M = 64).",
+        "tcgen05: Matrix shape; Layout organization", "fault",
+    ),
+    Check(
+        "ID-04", "E", "float16 accumulator with inputs that do not allow it",
+        "D is float16 with float16 inputs (or 8-bit and smaller ones) alone.",
+        "bf16 inputs with the D type left 0.",
+        "Set the D type to float32.",
+        "tcgen05: Instruction descriptor", "fault",
+    ),
+    Check(
+        "TM5-02", "E", "scale-input-d where there is none",
+        "0 to 15, with kinds f16 and tf32.",
+        "kind::f8f6f4 with scale-input-d.",
+        "Leave the operand out.",
+        "tcgen05.mma", "fault",
+    ),
+)  # fmt: skip

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mbarrier objects: lifetime, counts, phases, order."""
+
+from __future__ import annotations
+
+from tmagen.emu.checks.registry import Check, add
+
+add(
+    Check(
+        "MB-01", "E", "No mbarrier where one is used",
+        "The bytes hold no initialised mbarrier: never initialised, invalidated, or another address than meant.",
+        "A stage index that is not wrapped to 0 names the barrier after the last one.",
+        "Initialise every barrier before its first use, and check the index.",
+        "mbarrier.init; mbarrier: Lifecycle of the mbarrier object", "fault",
+    ),
+    Check(
+        "MB-02", "E", "A live mbarrier is overwritten or initialised again",
+        "Only mbarrier operations may touch a live object. Its bytes are plain memory again after mbarrier.inval.",
+        "A TMA box one row too long runs into the barriers behind the tile.",
+        "Keep barriers apart from data; mbarrier.inval before the memory is used for something else.",
+        "mbarrier: Lifecycle of the mbarrier object", "fault",
+    ),
+    Check(
+        "MB-03", "E", "Count of an mbarrier out of range",
+        "A count is 1 to 2^20-1. ptxas does not check it.",
+        "mbarrier.init with the count 0, from a role that has no threads.",
+        "Initialise with the number of arrivals of one phase.",
+        "mbarrier: Contents of the mbarrier object", "fault",
+    ),
+    Check(
+        "MB-04", "E", "More arrivals than the phase expects",
+        "The pending count would go below zero: an arrival in a phase whose arrivals are all in while bytes are still "
+        "outstanding, or one arrival of more than is pending. The hardware traps.",
+        "All 32 lanes arrive on a barrier that was initialised for one elected thread.",
+        "The count of init must be what arrives in one phase: count threads or elect one.",
+        "mbarrier.arrive", "fault",
+    ),
+    Check(
+        "MB-05", "E", "Transaction bytes out of range",
+        "The tx-count left -(2^20-1) to 2^20-1.",
+        "expect_tx for a whole matrix instead of a stage.",
+        "Split the phase: expect what its own copies deliver.",
+        "mbarrier: Contents of the mbarrier object", "fault",
+    ),
+    Check(
+        "MB-07", "E", "A copy completes in another phase than it was issued in",
+        "The bytes of a copy hold its phase until they arrive, if they are expected. The phase ended without them, so "
+        "nobody expected them, and whoever waited read a tile that was not there.",
+        "arrive.expect_tx with the bytes of A alone, where A and B are loaded.",
+        "Expect the bytes of every copy that completes on this barrier in this phase.",
+        "mbarrier: Phase of the mbarrier object; cp.async.bulk.tensor", "fault",
+    ),
+    Check(
+        "MB-09", "E", "Bytes or copies outstanding when the CTA ends",
+        "The CTA exits while a barrier still waits for bytes, or while copies to its shared memory are on their way: "
+        "they "
+        "may land in the next CTA's memory.",
+        "The producer fills one stage more than is consumed.",
+        "Wait for every load before the exit; expect no more than arrives.",
+        "mbarrier: Tracking asynchronous operations", "fault",
+    ),
+    Check(
+        "MB-11", "E", "Bad address of an mbarrier",
+        "The address is not a multiple of 8, or not in shared memory.",
+        "A barrier after a 4-byte field of a struct without alignas(8).",
+        "Align barriers to 8 bytes and convert generic pointers with cvta.to.shared.",
+        "mbarrier: Size and alignment of the mbarrier object", "fault",
+    ),
+    Check(
+        "MB-13", "E", "Wait with the state of another phase",
+        "A state token names the phase that its arrive was in; only the current and the phase before can be tested.",
+        "A token kept over two rounds of the ring.",
+        "Wait with the token of the latest arrive, or by parity.",
+        "mbarrier.test_wait, mbarrier.try_wait", "fault",
+    ),
+    Check(
+        "MB-22", "W", "A phase that nobody has waited for",
+        "An arrival begins to count towards a phase while no thread has seen the one before complete. Such a pipeline "
+        "can "
+        "lap its consumer: parity tells two phases apart, not three.",
+        "A producer that refills a stage without waiting for the barrier that says it is empty.",
+        "Let somebody wait for each phase before the next one gets arrivals.",
+        "mbarrier: Phase Completion of the mbarrier object", "lint",
+    ),
+    Check(
+        "MB-23", "W", "Parity that is neither 0 nor 1",
+        "The text gives no meaning to other values; an H200 takes bit 0.",
+        "The stage counter itself, instead of its lap, as phase.",
+        "Flip one bit each time the ring comes round.",
+        "mbarrier.test_wait, mbarrier.try_wait", "lint",
+    ),
+    Check(
+        "MB-24", "E", "The acquire of another lane",
+        "A wait gives order to the threads that execute it. Where one lane waits and others of its warp read what it "
+        "waited "
+        "for, bar.warp.sync (or another barrier) has to stand between. It is told as a hint of the race that comes of "
+        "it.",
+        "if (elect_sync()) wait(full); and then all lanes read the tile.",
+        "__syncwarp() after the elected lane's wait, or let all lanes wait.",
+        "Memory Consistency Model: Release and Acquire Patterns", "race",
+    ),
+    Check(
+        "MB-40", "E", "mbarrier used before its init is visible",
+        "Nothing orders the use after the mbarrier.init by another thread: it may find whatever the memory held.",
+        "The __syncthreads() after the initialisation was left out.",
+        "bar.sync after the init; for a peer CTA a cluster barrier, after fence.mbarrier_init.",
+        "mbarrier.init", "race",
+    ),
+    Check(
+        "MB-45", "E", "mbarrier.inval before the last use",
+        "Nothing orders the inval after an operation of another thread on the object, or threads still wait on it.",
+        "Thread 0 invalidates right after its own wait; other warps may not have come to theirs.",
+        "A barrier between the last use and mbarrier.inval; or leave it out: no object needs it at exit.",
+        "mbarrier.inval", "race",
+    ),
+)  # fmt: skip
