@@ -30,8 +30,7 @@ add(
     Check(
         "TM-09", "E", "Tensor map in a place that TMA cannot read",
         "A map lies in parameter, constant or global memory, aligned to 64 bytes. A copy in local memory, which a "
-        "by-value "
-        "parameter without __grid_constant__ becomes, is not reachable.",
+        "by-value parameter without __grid_constant__ becomes, is not reachable.",
         "A kernel parameter CUtensorMap without __grid_constant__, of which the address is taken.",
         "const __grid_constant__ CUtensorMap as parameter.",
         "cp.async.bulk.tensor; CUDA Programming Guide, Tensor Memory Access", "fault",
@@ -61,8 +60,7 @@ add(
     Check(
         "TM-23", "E", "Invalid tensor map",
         "A field breaks a rule of cuTensorMapEncodeTiled: alignment of address or strides, box extents, row bytes "
-        "against "
-        "the swizzle, fill of a type that is not floating.",
+        "against the swizzle, fill of a type that is not floating.",
         "A row stride that is not a multiple of 16 bytes.",
         "Pad rows, or leave TMA to aligned matrices.",
         "CUDA Driver API, cuTensorMapEncodeTiled", "fault",
@@ -70,8 +68,7 @@ add(
     Check(
         "TM-34", "E", "Access to the destination of a copy before it is complete",
         "From its issue until a wait on its mbarrier has seen the phase complete, a copy may write any of its bytes "
-        "at any "
-        "time. A read sees old and new bytes mixed; a write is lost or not.",
+        "at any time. A read sees old and new bytes mixed; a write is lost or not.",
         "The MMA of a stage is issued without waiting for the full barrier, or with the parity of the lap before.",
         "Wait for the phase on which the copy completes, in the thread that goes on, or hand the order on by a "
         "barrier.",
@@ -94,17 +91,16 @@ add(
     Check(
         "BG-05", "E", "Shared memory reused while a bulk store reads it",
         "A TMA or bulk store reads its source until cp.async.bulk.wait_group(.read), executed by the thread that "
-        "issued and "
-        "committed it, has covered its group. The wait of another thread waits for nothing, and a group that was never "
-        "committed is never covered. wait_group N leaves the N newest groups open.",
+        "issued and committed it, has covered its group. The wait of another thread waits for nothing, and a group "
+        "that was never committed is never covered. wait_group N leaves the N newest groups open.",
         "The staging buffer of the next tile is written with no wait, or all threads wait but the issuing one.",
         "wait_group.read 0 (or N for a ring of N+1 buffers) in the issuing thread, then a barrier.",
         "cp.async.bulk.wait_group", "race",
     ),
     Check(
         "BG-07", "R", "The CTA exits while a bulk store may still read its shared memory",
-        "No wait covers the store. Whether shared memory outlives the CTA until then is not written anywhere; shipping "
-        "kernels wait before they exit.",
+        "No wait covers the store. Whether shared memory outlives the CTA until then is not written anywhere; "
+        "shipping kernels wait before they exit.",
         "The last tile's stores are committed and the kernel returns.",
         "cp.async.bulk.wait_group.read 0 before the exit.",
         "cp.async.bulk.wait_group", "exit",
@@ -120,8 +116,7 @@ add(
     Check(
         "BG-09", "E", "Global memory read or written before a bulk store to it is complete",
         "wait_group.read says that the source has been read; the global writes are complete after wait_group alone, "
-        "in the "
-        "issuing thread.",
+        "in the issuing thread.",
         "wait_group.read 0, then a flag that tells another thread that the tile is in memory.",
         "wait_group 0, then release.",
         "cp.async.bulk.wait_group", "race",

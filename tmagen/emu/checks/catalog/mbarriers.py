@@ -29,8 +29,8 @@ add(
     ),
     Check(
         "MB-04", "E", "More arrivals than the phase expects",
-        "The pending count would go below zero: an arrival in a phase whose arrivals are all in while bytes are still "
-        "outstanding, or one arrival of more than is pending. The hardware traps.",
+        "The pending count would go below zero: an arrival in a phase whose arrivals are all in while bytes are "
+        "still outstanding, or one arrival of more than is pending. The hardware traps.",
         "All 32 lanes arrive on a barrier that was initialised for one elected thread.",
         "The count of init must be what arrives in one phase: count threads or elect one.",
         "mbarrier.arrive", "fault",
@@ -44,8 +44,8 @@ add(
     ),
     Check(
         "MB-07", "E", "A copy completes in another phase than it was issued in",
-        "The bytes of a copy hold its phase until they arrive, if they are expected. The phase ended without them, so "
-        "nobody expected them, and whoever waited read a tile that was not there.",
+        "The bytes of a copy hold its phase until they arrive, if they are expected. The phase ended without them, "
+        "so nobody expected them, and whoever waited read a tile that was not there.",
         "arrive.expect_tx with the bytes of A alone, where A and B are loaded.",
         "Expect the bytes of every copy that completes on this barrier in this phase.",
         "mbarrier: Phase of the mbarrier object; cp.async.bulk.tensor", "fault",
@@ -53,8 +53,7 @@ add(
     Check(
         "MB-09", "E", "Bytes or copies outstanding when the CTA ends",
         "The CTA exits while a barrier still waits for bytes, or while copies to its shared memory are on their way: "
-        "they "
-        "may land in the next CTA's memory.",
+        "they may land in the next CTA's memory.",
         "The producer fills one stage more than is consumed.",
         "Wait for every load before the exit; expect no more than arrives.",
         "mbarrier: Tracking asynchronous operations", "fault",
@@ -75,9 +74,8 @@ add(
     ),
     Check(
         "MB-22", "W", "A phase that nobody has waited for",
-        "An arrival begins to count towards a phase while no thread has seen the one before complete. Such a pipeline "
-        "can "
-        "lap its consumer: parity tells two phases apart, not three.",
+        "An arrival begins to count towards a phase while no thread has seen the one before complete. Such a "
+        "pipeline can lap its consumer: parity tells two phases apart, not three.",
         "A producer that refills a stage without waiting for the barrier that says it is empty.",
         "Let somebody wait for each phase before the next one gets arrivals.",
         "mbarrier: Phase Completion of the mbarrier object", "lint",
@@ -92,9 +90,8 @@ add(
     Check(
         "MB-24", "E", "The acquire of another lane",
         "A wait gives order to the threads that execute it. Where one lane waits and others of its warp read what it "
-        "waited "
-        "for, bar.warp.sync (or another barrier) has to stand between. It is told as a hint of the race that comes of "
-        "it.",
+        "waited for, bar.warp.sync (or another barrier) has to stand between. It is told as a hint of the race that "
+        "comes of it.",
         "if (elect_sync()) wait(full); and then all lanes read the tile.",
         "__syncwarp() after the elected lane's wait, or let all lanes wait.",
         "Memory Consistency Model: Release and Acquire Patterns", "race",

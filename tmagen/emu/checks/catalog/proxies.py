@@ -9,10 +9,9 @@ add(
     Check(
         "PX-01", "E", "Ordinary write, then an asynchronous read, with no proxy fence",
         "TMA stores, tcgen05.mma and wgmma read shared memory by the asynchronous proxy. Ordinary writes before them "
-        "are "
-        "visible to it after fence.proxy.async alone, on the way from the one to the other: by each writer before the "
-        "rendezvous, or by the thread that issues after it. A fence before the write, by a thread off the way, or of "
-        "another state space does nothing.",
+        "are visible to it after fence.proxy.async alone, on the way from the one to the other: by each writer "
+        "before the rendezvous, or by the thread that issues after it. A fence before the write, by a thread off the "
+        "way, or of another state space does nothing.",
         "Epilogue: st.shared, bar.sync, TMA store. It works until it does not.",
         "fence.proxy.async.shared::cta in every writing thread, then the barrier.",
         "Async proxy; membar/fence: fence.proxy.async", "race",
@@ -26,9 +25,9 @@ add(
     ),
     Check(
         "PX-03", "E/R", "Ordinary read, then an asynchronous overwrite, with no proxy fence",
-        "An arrive or a barrier does not wait for a load of shared memory whose result nobody has used yet, so TMA may "
-        "overwrite what is still to be read. E where no register of the load is used before the thread releases; R "
-        "where all of them are (the use waits for the load), or on some ways through the text only.",
+        "An arrive or a barrier does not wait for a load of shared memory whose result nobody has used yet, so TMA "
+        "may overwrite what is still to be read. E where no register of the load is used before the thread releases; "
+        "R where all of them are (the use waits for the load), or on some ways through the text only.",
         "ld.shared of the last tile, mbarrier.arrive on its empty barrier, the additions afterwards.",
         "fence.proxy.async before the arrive; or use the values first.",
         "Async proxy; Memory Consistency Model: Proxy-preserved base causality order", "race",

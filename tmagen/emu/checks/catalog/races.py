@@ -8,21 +8,18 @@ from tmagen.emu.checks.registry import Check, add
 add(
     Check(
         "RC-01", "E", "Race in shared memory",
-        "Two accesses touch the same bytes of shared memory, one of them writes, and no barrier, mbarrier, fence pair "
-        "or "
-        "wait orders them. What the later one sees is open.",
+        "Two accesses touch the same bytes of shared memory, one of them writes, and no barrier, mbarrier, fence "
+        "pair or wait orders them. What the later one sees is open.",
         "Threads stage a tile with st.shared and thread 0 starts the TMA store of it with no bar.sync in between.",
         "Put a rendezvous between them: bar.sync for the CTA, bar.warp.sync within a warp, or an mbarrier that the "
-        "first "
-        "thread arrives on and the second waits for.",
+        "first thread arrives on and the second waits for.",
         "Memory Consistency Model: Causality order", "race",
     ),
     Check(
         "RC-02", "E", "Race in global memory",
         "Two accesses touch the same bytes of global memory, one of them writes, and nothing orders them. CTAs of a "
-        "launch run in any order and at the same time, so two that write one byte race even where one of them happens "
-        "to "
-        "be right.",
+        "launch run in any order and at the same time, so two that write one byte race even where one of them "
+        "happens to be right.",
         "Two CTAs are handed the same output tile.",
         "Give each byte one writer, or hand it over: release and acquire at gpu scope, or an atomic.",
         "Memory Consistency Model: Causality order", "race",

@@ -16,8 +16,7 @@ add(
     Check(
         "TA-03", "E", "The address of tensor memory is read before it is there",
         "tcgen05.alloc writes the address by an ordinary store of its warp. Other threads need a barrier before they "
-        "read "
-        "it.",
+        "read it.",
         "alloc in warp 0, and every warp reads the address right away.",
         "__syncthreads() between alloc and the first read.",
         "tcgen05.alloc; tcgen05: Memory Consistency Model", "race",
@@ -82,8 +81,7 @@ add(
     Check(
         "TL-07", "E", "tcgen05.st not waited for before its columns are used",
         "An MMA, a copy or another warp reads what tcgen05.st wrote, and no tcgen05.wait::st of the storing warp "
-        "stands "
-        "before the barrier that orders them.",
+        "stands before the barrier that orders them.",
         "P of an attention kernel is stored to tensor memory and the next MMA takes it as A.",
         "tcgen05.wait::st, then the barrier.",
         "tcgen05.wait; tcgen05: Memory Consistency Model", "race",
@@ -91,8 +89,7 @@ add(
     Check(
         "TL-08", "E/W", "tcgen05.st and tcgen05.ld of one warp on the same columns with no wait between",
         "They are not pipelined with each other. E for a load after a store, W for a store after a load whose "
-        "registers "
-        "are used first.",
+        "registers are used first.",
         "st of a scaled accumulator and ld of it right after.",
         "tcgen05.wait::st (or ::ld) between them.",
         "tcgen05: Memory Consistency Model", "race",
@@ -106,8 +103,8 @@ add(
     ),
     Check(
         "TC-05", "E", "Accumulator used before the MMA is complete",
-        "tcgen05.ld or st after an MMA on the same columns: program order, or a barrier with the issuing thread, says "
-        "nothing about the MMA. tcgen05.commit, its mbarrier, and a wait do.",
+        "tcgen05.ld or st after an MMA on the same columns: program order, or a barrier with the issuing thread, "
+        "says nothing about the MMA. tcgen05.commit, its mbarrier, and a wait do.",
         "The epilogue starts after __syncthreads() alone; or the commit was put before the last MMA of the tile.",
         "commit after the last MMA, wait on its barrier in (or before a barrier with) each reading thread.",
         "tcgen05.commit; tcgen05: Memory Consistency Model", "race",
@@ -130,8 +127,7 @@ add(
     Check(
         "TC-08", "W", "No tcgen05.fence::after_thread_sync after a wait",
         "The text asks for it between a wait and the use of tensor memory that it orders. No instruction comes of it "
-        "and "
-        "shipping kernels leave it out, so it is told with --strict alone.",
+        "and shipping kernels leave it out, so it is told with --strict alone.",
         "wait on the accumulator's barrier, then tcgen05.ld.",
         "tcgen05.fence::after_thread_sync after the wait.",
         "tcgen05.fence", "lint",
@@ -139,11 +135,9 @@ add(
     Check(
         "TC-13", "E", "Shared memory overwritten while an MMA reads it",
         "An MMA reads its operands until a commit that covers it has arrived and somebody has waited for that. A "
-        "commit "
-        "covers the MMAs that its own thread has issued before it, no others.",
+        "commit covers the MMAs that its own thread has issued before it, no others.",
         "The stage is refilled after the MMAs were issued; or the commit stands before the last of them, or is "
-        "executed "
-        "by another thread than they were.",
+        "executed by another thread than they were.",
         "commit after the stage's last MMA, by the same thread, and wait on its barrier before the refill.",
         "tcgen05.commit", "race",
     ),

@@ -33,8 +33,7 @@ add(
     Check(
         "WG-05", "E", "Shared memory overwritten while a wgmma reads it",
         "A and B are read until a wgmma.wait_group that covers the instruction. A release before that lets TMA "
-        "overwrite "
-        "them.",
+        "overwrite them.",
         "The empty barrier of stage k gets its arrival right after the wgmma of stage k, with wait_group 1.",
         "Release stage k-1 there, or wait_group 0 first; then a barrier over the warps of the group.",
         "wgmma.wait_group", "race",
