@@ -62,6 +62,7 @@ lint: .venv/dev.stamp  ## Check style, types, import layers, templates and the f
 regen: .venv/run.stamp  ## Write generated/ anew from the templates, and the pages that are made from the code
 	$(BIN)/python -m tools.regen
 	$(BIN)/python -m tools.emulator_docs
+	$(BIN)/python -m tools.check_docs
 
 .PHONY: bench
 bench: .venv/dev.stamp  ## Measure what the project promises to be fast at

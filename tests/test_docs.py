@@ -12,7 +12,7 @@ from tmagen.cli import main
 from tmagen.emit import emit
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
-from tools import emulator_docs
+from tools import check_docs, emulator_docs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "generated").glob("*.md")])
@@ -20,6 +20,10 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "gen
 
 def test_the_emulator_s_page_is_made_from_its_registry() -> None:
     assert emulator_docs.DOCUMENT.read_text() == emulator_docs.text(), "run `make regen`"
+
+
+def test_the_page_of_checks_is_made_from_their_registry() -> None:
+    assert check_docs.DOCUMENT.read_text() == check_docs.text(), "run `make regen`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `tmagen emit`, `explain`, `verify`, `check`, `run`, `bench` and `list`.
+"""The command line: `tmagen emit`, `explain`, `explain-check`, `verify`, `check`, `run`, `bench` and `list`.
 
 Each command is a module of its own that is imported when it runs. Exit codes: 0 done or verified; 1 verified and found
 wrong; 2 nothing could be done or judged; 130 interrupted.
@@ -25,6 +25,7 @@ EXIT_BROKEN_PIPE = 141  # as a process that SIGPIPE ended
 COMMANDS = {
     "emit": "cli_emit",
     "explain": "cli_explain",
+    "explain-check": "cli_explain_check",
     "verify": "cli_verify",
     "check": "cli_check",
     "run": "cli_run",

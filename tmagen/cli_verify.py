@@ -21,14 +21,14 @@ INPUTS = ("integer", "normal", "both")
     epilog="""\b
 Examples:
   tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
-  tmagen verify kernel.cu
+  tmagen verify kernel.cu --strict
   tmagen verify --preset step4 --completion lazy --input integer --json
   tmagen verify --spec kernel.toml --shape 256,256,256 --ld 320,264,272
 
 \b
 Exit codes:
   0  every case is right
-  1  a case is wrong: a wrong element, a write outside D, a deadlock, a misuse of a barrier
+  1  a case is wrong: a wrong element, a write outside D, a deadlock, a misuse of a barrier, a race
   2  not judged: no compiler, an illegal spec, or something that the emulator does not know
 """,
 )
@@ -41,6 +41,8 @@ Exit codes:
 @click.option(
     "--input", "inputs", metavar="KIND", help="Bit-exact, or in a bound: " + "|".join(INPUTS) + ".  [default: both]"
 )
+@click.option("--no-checks", is_flag=True, help="Do not look for races and other broken rules.")
+@click.option("--strict", is_flag=True, help="Also tell formal rules, and what one run cannot settle.")
 @click.option("--seed", metavar="N", help="Seed of inputs and of random completion.  [default: 0]")
 @click.option("--ld", metavar="A,B,D", help="Leading dimensions, elements.  [default: the least that TMA takes]")
 @click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
@@ -51,6 +53,8 @@ def command(
     shapes: tuple[str, ...],
     completion: str | None,
     inputs: str | None,
+    no_checks: bool,
+    strict: bool,
     seed: str | None,
     ld: str | None,
     jobs: str | None,
@@ -80,6 +84,8 @@ def command(
         completion=order,
         inputs=kind,
         seed=start,
+        checks=not no_checks,
+        strict=strict,
         lds=None if leading is None else LeadingDims(*leading),
         jobs=processes,
         nvcc=nvcc,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tmagen.bind import LeadingDims
-from tmagen.emu import GlobalMemory, Launch, Module
+from tmagen.emu import EmulatorError, GlobalMemory, Launch, Module
 from tmagen.emu import run as emulate
+from tmagen.emu.checks import Finding
 from tmagen.errors import TmagenError
 from tmagen.hostrun import Arguments, HostCrashError, LaunchCall, NotModelledError, Outcome
 from tmagen.ir import DType, Shape
@@ -48,6 +49,8 @@ class Settings:
     seed: int
     jobs: int | None
     progress: Progress
+    checks: bool = True
+    strict: bool = False
 
     def jobs_for(self, shape: Shape) -> int:
         """Processes for a problem."""
@@ -91,11 +94,12 @@ def run_problem(
         return
     bench = _Bench(problem, host, module, memory, buffers, outcome.launches, settings)
     if shape.k == 0:
-        yield from _run_all(bench, None, zeros(shape.m, shape.n, problem.elements[2]))
+        yield from _run_all(bench, None, zeros(shape.m, shape.n, problem.elements[2]), checks=settings.checks)
         return
-    for kind in settings.inputs:
+    for number, kind in enumerate(settings.inputs):
         inputs, reference = make_inputs(kind, problem, settings.seed)
-        yield from _run_all(bench, inputs, reference)
+        # Races do not depend on values: one observed run is enough.
+        yield from _run_all(bench, inputs, reference, checks=settings.checks and number == 0)
 
 
 def make_inputs(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:
@@ -145,16 +149,18 @@ def _without_run(
     return CaseReport(problem.shape, problem.lds, "none", "none", verdict, seconds, launch=launch, message=message)
 
 
-def _run_all(bench: _Bench, inputs: Inputs | None, reference: Reference) -> Iterator[CaseReport]:
+def _run_all(bench: _Bench, inputs: Inputs | None, reference: Reference, *, checks: bool) -> Iterator[CaseReport]:
     a, b = bench.buffers.a, bench.buffers.b
     if inputs is not None and a is not None and b is not None:
         a.write(inputs.a)
         b.write(inputs.b)
-    for completion in bench.settings.completions:
-        yield _run_one(bench, inputs, reference, completion)
+    for number, completion in enumerate(bench.settings.completions):
+        yield _run_one(bench, inputs, reference, completion, checks=checks and number == 0)
 
 
-def _run_one(bench: _Bench, inputs: Inputs | None, reference: Reference, completion: str) -> CaseReport:
+def _run_one(
+    bench: _Bench, inputs: Inputs | None, reference: Reference, completion: str, *, checks: bool
+) -> CaseReport:
     shape, kind = bench.problem.shape, "none" if inputs is None else inputs.kind
     bench.settings.progress.case_starts(f"{shape.m} x {shape.n} x {shape.k}, {kind}, {completion}")
     d = bench.buffers.d
@@ -162,18 +168,23 @@ def _run_one(bench: _Bench, inputs: Inputs | None, reference: Reference, complet
     started = time.perf_counter()
     verdict, mismatch, ratio = Verdict.PASSED, None, None
     message: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     try:
         for call in bench.launches:
-            _emulate(bench, call, completion)
+            findings += _emulate(bench, call, completion, checks=checks)
     except TmagenError as error:
         verdict = Verdict.FAILED if error.exit_code == 1 else Verdict.NOT_JUDGED
         message = _report_lines(error)
+        if isinstance(error, EmulatorError):
+            findings += error.findings
     else:
         comparison = compare(d, reference)
         mismatch, ratio = comparison.mismatch, comparison.error_ratio
         message = (*d.stray_writes(), *changed_inputs(bench.buffers, inputs))
         if mismatch is not None or message:
             verdict = Verdict.FAILED
+    if verdict is Verdict.PASSED and any(finding.level == "E" for finding in findings):
+        verdict = Verdict.FAILED
     return CaseReport(
         shape=shape,
         lds=bench.problem.lds,
@@ -186,10 +197,12 @@ def _run_one(bench: _Bench, inputs: Inputs | None, reference: Reference, complet
         mismatch=mismatch,
         error_ratio=ratio,
         message=message,
+        checked=checks,
+        findings=findings,
     )
 
 
-def _emulate(bench: _Bench, call: LaunchCall, completion: str) -> None:
+def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) -> tuple[Finding, ...]:
     launch = Launch(
         kernel=call.kernel,
         grid=call.grid,
@@ -199,7 +212,7 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str) -> None:
         params=call.params,
     )
     settings = bench.settings
-    emulate(
+    result = emulate(
         bench.module,
         launch,
         bench.memory,
@@ -207,7 +220,10 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str) -> None:
         seed=settings.seed,
         jobs=settings.jobs_for(bench.problem.shape),
         progress=settings.progress.step,
+        checks=checks,
+        strict=settings.strict,
     )
+    return result.findings
 
 
 def changed_inputs(buffers: Buffers, inputs: Inputs | None) -> tuple[str, ...]:

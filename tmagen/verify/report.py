@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tmagen.bind import LeadingDims
+from tmagen.emu.checks import Finding
 from tmagen.hostrun import LaunchCall, ParameterTable
 from tmagen.ir import Shape
 from tmagen.toolchain import KernelResources
@@ -42,18 +43,22 @@ class CaseReport:
     mismatch: Mismatch | None = None
     error_ratio: float | None = None  # of normal inputs: the largest error over its bound
     message: tuple[str, ...] = ()  # what went wrong, other than values
+    checked: bool = False  # observed for races and other broken rules
+    findings: tuple[Finding, ...] = ()
 
     def line(self) -> str:
         """The case in one line, of fixed columns."""
         shape = f"{self.shape.m} x {self.shape.n} x {self.shape.k}"
         grid = "-" if self.launch is None else "x".join(map(str, self.launch.grid))
-        how = f"{self.inputs:<8} {self.completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
+        completion = f"{self.completion}+checks" if self.checked else self.completion
+        how = f"{self.inputs:<8} {completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
         return f"{shape:<22} grid {grid:<9} {how}"
 
     def lines(self) -> tuple[str, ...]:
         """The case, with what went wrong under it."""
         wrong = self.mismatch.lines() if self.mismatch else ()
-        return (self.line(), *(f"    {line}" for line in (*self.message, *wrong)))
+        found = [line for finding in self.findings for line in finding.lines()]
+        return (self.line(), *(f"    {line}" for line in (*self.message, *wrong, *found)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -69,6 +74,8 @@ class CaseReport:
             "seconds": round(self.seconds, 4),
             "error_ratio": self.error_ratio,
             "message": list(self.message),
+            "checked": self.checked,
+            "findings": [finding.to_dict() for finding in self.findings],
             "mismatch": None if self.mismatch is None else mismatch_to_dict(self.mismatch),
             "launch": record,
         }

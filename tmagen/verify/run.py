@@ -40,6 +40,8 @@ def verify(
     completion: str | Sequence[str] = "all",
     inputs: str = "both",
     seed: int = 0,
+    checks: bool = True,
+    strict: bool = False,
     lds: LeadingDims | None = None,
     jobs: int | None = None,
     nvcc: Nvcc | Path | str | None = None,
@@ -50,14 +52,16 @@ def verify(
     `subject` is a kernel file (Path), the text of one (str) or a specification (Gemm), which is emitted first. Without
     `shapes` a small set is tried that meets tails, K = 0 and empty problems, or the one shape that is baked in.
     `completion` is the order in which asynchronous work completes: one or several of COMPLETIONS, or "all". `inputs` is
-    "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". `lds` replaces the leading
+    "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". With `checks` the first run of
+    each problem is observed for races and other broken rules, which fail it; `strict` adds rules that are formal or
+    that one run cannot settle, and they fail nothing. `lds` replaces the leading
     dimensions, which are otherwise K, K and N rounded up to 16 bytes. `jobs` is how many processes emulate a large
     problem, one per core by default.
 
     Raises TmagenError where there is nothing to judge: no compiler, a file that does not compile or is of another form,
     an illegal specification, a shape that the kernel is not for.
     """
-    settings = Settings(_completions(completion), _inputs(inputs), seed, jobs, progress or NoProgress())
+    settings = Settings(_completions(completion), _inputs(inputs), seed, jobs, progress or NoProgress(), checks, strict)
     with _source_of(subject) as (path, label):
         target = target_of(path.read_text(encoding="utf-8", errors="replace"))
         compiler = nvcc if isinstance(nvcc, Nvcc) else find_nvcc(nvcc, arch=target.value)

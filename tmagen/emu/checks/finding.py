@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tmagen.emu.checks.registry import find
 from tmagen.emu.checks.sites import Site
@@ -26,6 +27,11 @@ class Place:
         """The place on one line."""
         source = "" if self.source is None else f"{self.source[0]}:{self.source[1]}, "
         return f"{source}PTX line {self.ptx_line}, {self.where}: {self.instruction}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        source = None if self.source is None else {"file": self.source[0], "line": self.source[1]}
+        return {"instruction": self.instruction, "ptx_line": self.ptx_line, "source": source, "where": self.where}
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,21 @@ class Finding:
         head = f"{self.rule} {self.severity}: {self.message}"
         times = () if self.count == 1 else (f"  {self.count:,} times",)
         return (head, f"  at: {self.place.text()}", *(f"  {line}" for line in self.detail), *times)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "rule": self.rule,
+            "level": self.level,
+            "title": self.title,
+            "message": self.message,
+            "place": self.place.to_dict(),
+            "before": None if self.other is None else self.other.to_dict(),
+            "bytes": self.memory,
+            "missing": self.edge,
+            "hints": list(self.hints),
+            "count": self.count,
+        }
 
 
 def place_of(instruction: Instruction, where: str) -> Place:

@@ -247,6 +247,8 @@ def wgmma(
     form = cta.program.wgmma.forms[number]
     if frag.mask == M32:
         agent = watch.together(frag)
+        if frag.warp.index not in watch.wgmma_fenced:
+            watch.lint("WG-02", "W", "wgmma.mma_async with no wgmma.fence since the warp last waited", frag)
         note = watch.operation("wgmma", agent, -1, _group(watch, member.group.index), member.issued + 1, pipeline=True)
         operands = [_wgmma_operand(watch, pick(b, 0), form.n, form, form.b.nbytes, form.b_major)]
         if registers is None:
@@ -262,6 +264,7 @@ def wgmma_wait(frag: Fragment, cta: Any, count: int, next_block: int, number: in
     if cta.members:
         watch: Watch = cta.watch
         member = cta.members[frag.warp.index]
+        watch.wgmma_fenced.discard(frag.warp.index)
         agent = watch.together(frag)
         agent.learn(_group(watch, member.group.index), member.covered, watch.clocks.capacity)
     return code

@@ -58,6 +58,7 @@ class Watch:
         self.tensor_work: dict[int, Stream] = {}  # by thread
         self.bulk: dict[int, Stream] = {}
         self.smallest_alloc = COLUMNS
+        self.wgmma_fenced: set[int] = set()  # warps that executed wgmma.fence since they last waited
         self.groups: dict[int, int] = {}  # component of each warpgroup
 
     # --- agents -------------------------------------------------------------------------------------------------------
@@ -323,6 +324,7 @@ class Watch:
 
     def wgmma_fence(self, frag: Fragment) -> None:
         self.together(frag)
+        self.wgmma_fenced.add(frag.warp.index)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

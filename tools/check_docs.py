@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes `docs/checks.md`: every check of the emulator, from its registry.
+
+python -m tools.check_docs
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+from tmagen.emu.checks import FAMILIES, Check, known
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "checks.md"
+
+HEAD = """# Checks
+
+`tmagen verify` first runs a kernel under observation: every access to shared, tensor and global memory, by threads
+and by the units that work for them, is compared with those before it. Two accesses to the same bytes, one of them a
+write, must be ordered by something that the PTX ISA lets order them. Whether they are is a matter of the waits,
+barriers and fences that were executed, not of timing, so one run in which everything completes at once finds what a
+GPU may show once in a million.
+
+This page is written by `make regen` from the registry of checks; `tmagen explain-check ID` prints one of them.
+
+## How order is followed
+
+- A thread has a vector clock; lanes of a warp share one until they act alone, and again after `bar.warp.sync`, a CTA
+  barrier or a `.sync.aligned` instruction. An acquire is of the lanes that execute it.
+- Asynchronous work has clocks of its own: a load is over for whoever knows the phase of its mbarrier, an MMA for
+  whoever knows a commit of its thread that came after it, a bulk store for its thread's `wait_group` (its source
+  sooner, by `.read`), `tcgen05.ld` and `st` for the warp's `wait::ld` and `wait::st`, wgmma for `wait_group`.
+- An arrive hands on what the thread knows, a completed phase what all who arrived knew; a relaxed one hands on order
+  of tensor memory and the completion of copies alone. Named barriers, strong accesses and fences do the same.
+- A second vector beside each clock says which ordinary accesses a proxy fence has made visible to the asynchronous
+  proxy.
+- Whether a load's registers are used before the thread releases follows from the text of the kernel (PX-03, TL-05).
+
+## Severity
+
+| | meaning | fails |
+|---|---|---|
+| E | undefined behaviour that hardware can show | always |
+| W | a formal rule that shipping kernels leave out, and that no instruction comes of | told with `--strict` |
+| R | right or not by what one run cannot show | told with `--strict` |
+
+## What is not covered
+
+- Order between CTAs by global memory: kernels with atomics or strong accesses there are checked within each CTA, and
+  between CTAs not at all. Clusters are not modelled.
+- Of global memory the last write and the last read of each byte are known, and no earlier reads.
+- `ldmatrix`, `stmatrix`, `cp.async` and tensor maps made on the device run, and their accesses are not observed.
+- What one run does not execute: other shapes, other branches. Uninitialised memory is told by its values alone.
+- Timing, and numbers of registers (`setmaxnreg`).
+
+## The checks
+"""
+
+
+def _section(family: str, checks: list[Check]) -> list[str]:
+    lines = ["", f"### {FAMILIES[family]}"]
+    for check in checks:
+        lines += [
+            "",
+            f"**{check.id}** ({check.severity}) **{check.title}.** {check.meaning}",
+            f"*For example:* {check.example} *Fix:* {check.fix} *PTX ISA:* {check.section}.",
+        ]
+    return lines
+
+
+def text() -> str:
+    """The page."""
+    lines = []
+    for family, checks in groupby(known(), key=lambda check: check.family):
+        lines += _section(family, list(checks))
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """The command."""
+    DOCUMENT.write_text(text(), encoding="utf-8")
+    print(f"wrote {DOCUMENT}: {len(known())} checks")
+
+
+if __name__ == "__main__":
+    main()
