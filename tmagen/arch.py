@@ -21,6 +21,7 @@ class Arch:
     compute_capability: tuple[int, int]
     nvcc_arch: str  # the virtual architecture, for `-gencode arch=`
     nvcc_code: str  # the real architecture, for `-gencode code=`
+    feature_macro: str  # what nvcc defines for this architecture alone, its `a` features included
     sm_count: int  # SMs of the part that the target is named for; the default grid of a persistent kernel
 
     smem_per_block_bytes: int  # dynamic shared memory that one block may opt in to
@@ -57,6 +58,7 @@ ARCHES: Mapping[Target, Arch] = MappingProxyType(
             compute_capability=(9, 0),
             nvcc_arch="compute_90a",
             nvcc_code="sm_90a",
+            feature_macro="__CUDA_ARCH_FEAT_SM90_ALL",
             sm_count=132,
             smem_per_block_bytes=232_448,
             smem_per_sm_bytes=233_472,
@@ -86,6 +88,7 @@ ARCHES: Mapping[Target, Arch] = MappingProxyType(
             compute_capability=(10, 0),
             nvcc_arch="compute_100a",
             nvcc_code="sm_100a",
+            feature_macro="__CUDA_ARCH_FEAT_SM100_ALL",
             sm_count=148,
             smem_per_block_bytes=232_448,
             smem_per_sm_bytes=233_472,

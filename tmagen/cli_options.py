@@ -15,7 +15,7 @@ from tmagen.ir import Gemm
 F = TypeVar("F", bound=Callable[..., Any])
 
 _VALUE_FLAGS = (
-    ("target", "TARGET", "GPU architecture: sm_100a.  [default: sm_100a]"),
+    ("target", "TARGET", "GPU architecture: sm_100a or sm_90a.  [default: sm_100a]"),
     ("name", "NAME", "Identifier of the kernel.  [default: made from the rest]"),
     ("dtype", "f16|bf16", "Element type of A and B.  [default: f16]"),
     ("out-dtype", "f16|bf16|f32", "Element type of D.  [default: that of A and B]"),

@@ -197,7 +197,10 @@ def _launch(plan: Plan, shape: Shape | None, bound: BoundLaunch | None) -> Secti
         for parameter in launch.parameters
     ]
     tile = plan.spec.tile
-    notes = (f"m_tiles = ceil(m / {tile.m}), n_tiles = ceil(n / {tile.n}), k_tiles = ceil(k / {tile.k}).",)
+    notes = (
+        f"m_tiles = ceil(m / {tile.m}), n_tiles = ceil(n / {tile.n}), k_tiles = ceil(k / {tile.k}).",
+        *(f"{name}: {meaning}." for name, meaning in edge_variables(plan).items()),
+    )
     return Section("Launch", (("what", "value"), *rows), () if shape is not None else notes)
 
 

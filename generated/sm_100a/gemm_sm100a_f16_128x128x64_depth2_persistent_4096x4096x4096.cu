@@ -47,6 +47,13 @@
 #ifndef TMAGEN_GEMM_SM100A_F16_128X128X64_DEPTH2_PERSISTENT_4096X4096X4096_CU_
 #define TMAGEN_GEMM_SM100A_F16_128X128X64_DEPTH2_PERSISTENT_4096X4096X4096_CU_
 
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)
+#error "compile with -gencode arch=compute_100a,code=sm_100a: the a matters"
+#endif
+#if __cplusplus < 201703L
+#error "compile with -std=c++17 or later"
+#endif
+
 #ifndef __CUDACC_RTC__
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -189,7 +196,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_load(void* smem, const CUte
       : "memory");
 }
 
-// Joins the thread's next bulk group. Elements past the edge of the tensor are not written.
+// Joins the thread's next bulk group. 16-byte chunks past the edge of the tensor are not written.
 __device__ __forceinline__ void cp_async_bulk_tensor_store(const CUtensorMap* map, int32_t column,
                                                            int32_t row, const void* smem) {
   asm volatile(
@@ -763,7 +770,7 @@ inline cudaError_t check_matrix(const char* name, const void* data, const char* 
     return fail(cudaErrorInvalidValue, ld_name, ld, "exceeds kMaxStrideBytes");
   }
   if (ld * element_bytes % kTmaAlignBytes != 0) {
-    return fail(cudaErrorInvalidValue, ld_name, ld, "must be a multiple of 16 bytes");
+    return fail(cudaErrorInvalidValue, ld_name, ld, "rows must be a multiple of 16 bytes apart");
   }
   return cudaSuccess;
 }
