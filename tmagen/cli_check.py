@@ -50,6 +50,7 @@ Exit codes:
 @click.option("--target", metavar="TARGET", help="What a .cu is compiled for.  [default: sm_100a]")
 @click.option("--nvcc", metavar="PATH", help="The compiler.  [default: CUDA_HOME, PATH, else the one from PyPI]")
 @click.option("--nvcc-flag", "nvcc_flags", metavar="FLAG", multiple=True, help="A flag for nvcc, any number of times.")
+@click.option("--strict", is_flag=True, help="Look for formal rules too, and fail for them.")
 @click.option("--save-ptx", metavar="FILE", help="Write the PTX of a .cu, in which reports count lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--sarif", "sarif_file", metavar="FILE", help="Write SARIF 2.1.0 too (`-`: to stdout, alone).")
@@ -67,6 +68,7 @@ def command(
     target: str | None,
     nvcc: str | None,
     nvcc_flags: tuple[str, ...],
+    strict: bool,
     save_ptx: str | None,
     as_json: bool,
     sarif_file: str | None,
@@ -75,7 +77,7 @@ def command(
 
     FILE is PTX, or a .cu that nvcc compiles first. A launch file says how it is launched, on what data, and what must
     come out; with --host the program's own host code does, unmodified, on a stand-in for the CUDA runtime. It runs once
-    for each order in which asynchronous work may complete.
+    for each order in which asynchronous work may complete, and the first time looks for races and broken rules too.
     """
     reader = FlagReader()
     order = reader.read("completion", completion, word_of({word: word for word in COMPLETIONS})) or "all"
@@ -112,6 +114,7 @@ def command(
             target=arch,
             nvcc=nvcc,
             nvcc_flags=nvcc_flags,
+            strict=strict,
             save_ptx=None if save_ptx is None else Path(save_ptx),
             progress=progress,
         )
@@ -124,7 +127,9 @@ def command(
             click.echo(skeleton(subject), nl=False)
             return 0
         assert launch is not None
-        report = run(subject, Path(launch), completion=order, seed=start, jobs=processes, progress=progress)
+        report = run(
+            subject, Path(launch), completion=order, seed=start, jobs=processes, strict=strict, progress=progress
+        )
     _show(report, launch, save_ptx, as_json, sarif_file)
     return report.exit_code
 

@@ -29,7 +29,7 @@ def program() -> Iterator[Program]:
 
 def ran(program: Program, mode: str, completion: str = "eager") -> Report:
     """One run of the program; building it once serves all tests."""
-    session = _Session(program, _Kernels(program), Runner(0, 1, NoProgress()), completion)
+    session = _Session(program, _Kernels(program), Runner(0, 1, False, NoProgress()), completion, checked=True)
     return Report(("program.cu",), str(program.nvcc), (), (session.run([mode]),), 0.0)
 
 
@@ -81,7 +81,7 @@ def test_a_refused_launch_is_a_warning(program: Program) -> None:
     report = ran(program, "refused")
     assert report.exit_code == 0
     (finding,) = report.findings
-    assert (finding.rule, finding.severity.value) == ("refused-call", "warning")
+    assert (finding.rule, finding.severity.value) == ("refused-call", "review")
     assert "cudaErrorInvalidValue" in finding.message
 
 

@@ -18,13 +18,14 @@ class Found:
     """What a checker of the emulator hands over."""
 
     rule: str
-    severity: str
+    level: str
     message: str = "the load may overwrite what the MMA still reads"
     detail: tuple[str, ...] = ("nothing orders them",)
     ptx_line: int | None = 12
     source: tuple[str, int] | None = ("kernel.cu", 34)
     instruction: str | None = "cp.async.bulk"
     where: str | None = "CTA (0, 0, 0) warp 0"
+    count: int = 1
 
 
 def report_of(*findings: Finding, subject: str = "kernel.cu") -> Report:
@@ -33,13 +34,15 @@ def report_of(*findings: Finding, subject: str = "kernel.cu") -> Report:
 
 def test_the_same_place_counts() -> None:
     findings = Findings()
-    findings.take([Found("race", "error"), Found("race", "error"), Found("race", "error", ptx_line=13)])
+    findings.take([Found("race", "E"), Found("race", "E"), Found("race", "E", ptx_line=13)])
     assert [(one.ptx_line, one.count) for one in findings] == [(12, 2), (13, 1)]
     assert "2 times" in "\n".join(next(iter(findings)).lines())
 
 
 def test_verdicts() -> None:
-    error, warning, unknown = (Finding("r", severity, "m") for severity in Severity)
+    error, warning, review, unknown = (Finding("r", severity, "m") for severity in Severity)
+    assert verdict_of([review], strict=True) is Verdict.PASSED
+    assert verdict_of([warning], strict=True) is Verdict.FAILED
     assert verdict_of([]) is Verdict.PASSED
     assert verdict_of([warning]) is Verdict.PASSED
     assert verdict_of([warning, unknown]) is Verdict.NOT_JUDGED
@@ -49,7 +52,7 @@ def test_verdicts() -> None:
 
 
 def test_a_checker_must_know_severities() -> None:
-    with pytest.raises(ValueError, match="fatal"):
+    with pytest.raises(KeyError, match="fatal"):
         Findings().take([Found("race", "fatal")])
 
 
@@ -58,6 +61,7 @@ def test_rules_are_known_once() -> None:
     with pytest.raises(ValueError, match="fault"):
         register(Rule("fault", "", ""))
     assert rule_of("none").id == "none"
+    assert "mbarrier" in rule_of("MB-01").help
 
 
 def test_json_is_plain() -> None:
@@ -72,7 +76,7 @@ def test_json_is_plain() -> None:
 
 def test_sarif_has_both_lines() -> None:
     findings = Findings()
-    findings.take([Found("race", "error"), Found("order", "warning")])
+    findings.take([Found("race", "E"), Found("order", "W")])
     log = json.loads(json.dumps(sarif(report_of(*findings), ptx_file="out/kernel.ptx")))
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]

@@ -12,6 +12,7 @@ import pytest
 from tests.check.kernels import ADD_S32, HEAD, add_launch, check_add, subject
 from tmagen.check import Report, Severity, load, run
 from tmagen.emu import parse
+from tmagen.emu.checks import find
 from tmagen.errors import TmagenError
 
 
@@ -261,3 +262,45 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_text_is_parsed_as_it_stands() -> None:
     assert parse(ADD_S32).entries["add"].params[3].size == 4
+
+
+RACE = (
+    HEAD
+    + """
+.visible .entry race(.param .u64 race_param_0)
+{
+.reg .pred %p<2>;
+.reg .b32 %r<4>;
+.reg .b64 %rd<4>;
+.shared .align 4 .b8 buffer[256];
+ld.param.u64 %rd1, [race_param_0];
+mov.u32 %r1, %tid.x;
+setp.eq.s32 %p1, %r1, 0;
+@%p1 st.shared.u32 [buffer], 7;
+BARRIER
+ld.shared.u32 %r2, [buffer];
+mul.wide.u32 %rd2, %r1, 4;
+add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r2;
+ret;
+}
+"""
+)
+RACE_LAUNCH = {
+    "grid": 1,
+    "block": 64,
+    "params": [{"pointer": "out"}],
+    "buffers": {"out": {"dtype": "s32", "shape": [64]}},
+    "expect": "out == 7",
+}
+
+
+def test_a_race_that_changes_no_result_is_found() -> None:
+    assert run(subject(RACE.replace("BARRIER", "bar.sync 0;")), RACE_LAUNCH, strict=True).exit_code == 0
+    report = run(subject(RACE.replace("BARRIER", "")), RACE_LAUNCH, completion=["eager", "lazy"])
+    assert report.exit_code == 1, report.text()
+    assert [case.checked for case in report.cases] == [True, False]
+    races = report.cases[0].findings
+    assert races
+    assert all(find(race.rule) is not None and race.severity is Severity.ERROR for race in races)
+    assert {race.instruction for race in races} & {"ld.shared.u32 %r2, [buffer]"}

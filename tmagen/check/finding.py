@@ -15,7 +15,8 @@ class Severity(Enum):
     """How bad a finding is."""
 
     ERROR = "error"  # undefined behaviour or a wrong result: the check fails
-    WARNING = "warning"  # the rule is formal, or the harm depends on what one run cannot show
+    WARNING = "warning"  # the text of a rule is broken, and no harm is known; fails a strict check
+    REVIEW = "review"  # right or wrong by what one run cannot show
     NOT_JUDGED = "not judged"  # something that is not modelled: nothing is claimed about the kernel
 
 
@@ -72,12 +73,12 @@ class Finding:
 
 
 class Found(Protocol):
-    """What a checker of the emulator hands over: it knows nothing of this package."""
+    """What the emulator's checks hand over: they know nothing of this package. `level` is E, W or R."""
 
     @property
     def rule(self) -> str: ...
     @property
-    def severity(self) -> str: ...  # a value of Severity
+    def level(self) -> str: ...
     @property
     def message(self) -> str: ...
     @property
@@ -90,18 +91,23 @@ class Found(Protocol):
     def instruction(self) -> str | None: ...
     @property
     def where(self) -> str | None: ...
+    @property
+    def count(self) -> int: ...
+
+
+_LEVELS = {"E": Severity.ERROR, "W": Severity.WARNING, "R": Severity.REVIEW}
 
 
 class Findings:
-    """Collects findings of one run. The same rule at the same place is one finding that counts."""
+    """Collects findings of one run. The same message at the same place is one finding that counts."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], Finding] = {}
         self.ended_early = False  # a launch did not reach its end
 
     def add(self, finding: Finding) -> None:
-        placed = finding.ptx_line is not None or finding.source is not None
-        key = (finding.rule, finding.ptx_line, finding.source, finding.key, None if placed else finding.message)
+        place = (finding.ptx_line, finding.source, finding.instruction)
+        key = (finding.rule, finding.severity, *place, finding.key, finding.message)
         known = self._found.get(key)
         count = finding.count
         self._found[key] = finding if known is None else replace(known, count=known.count + count)
@@ -112,23 +118,25 @@ class Findings:
             self.add(
                 Finding(
                     one.rule,
-                    Severity(one.severity),
+                    _LEVELS[one.level],
                     one.message,
                     one.detail,
                     one.ptx_line,
                     one.source,
                     one.instruction,
                     one.where,
+                    count=one.count,
                 )
             )
 
     def take_error(self, error: EmulatorError, detail: tuple[str, ...] = ()) -> None:
         """Adds what ended a run, with further lines about it."""
         self.ended_early = True
+        self.take(error.findings)
         severity = Severity.ERROR if error.exit_code == 1 else Severity.NOT_JUDGED
         self.add(
             Finding(
-                error.kind.replace(" ", "-"),
+                error.rule or error.kind.replace(" ", "-"),
                 severity,
                 error.message,
                 (*detail, *error.detail),

@@ -39,6 +39,7 @@ def run_host(
     target: str = "sm_100a",
     nvcc: Nvcc | Path | str | None = None,
     nvcc_flags: Sequence[str] = (),
+    strict: bool = False,
     save_ptx: Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -46,7 +47,8 @@ def run_host(
 
     `call` is a C function, `int call(void)`, to run in place of main; `arguments` are the program's. Each launch is
     emulated when the program makes it; memory from cudaMalloc is the emulator's. The run fails where a kernel does, and
-    where the program ends with an exit status other than 0.
+    where the program ends with an exit status other than 0. The first run looks for races and other broken rules too;
+    `strict` looks for formal ones as well, which then fail.
 
     Raises TmagenError where there is nothing to run: files that cannot be read or do not compile, device code that does
     not parse.
@@ -62,11 +64,11 @@ def run_host(
         seconds = time.perf_counter() - started
         if save_ptx is not None:
             kernels.save(save_ptx)
-        runner = Runner(seed, jobs, progress or NoProgress())
+        runner = Runner(seed, jobs, strict, progress or NoProgress())
         cases: list[CaseReport] = []
         notes: list[str] = []
         for order in orders:
-            cases.append(_Session(program, kernels, runner, order).run(arguments))
+            cases.append(_Session(program, kernels, runner, order, checked=not cases).run(arguments))
             if cases[-1].verdict is Verdict.NOT_JUDGED and len(cases) < len(orders):
                 notes.append("what is not judged in one order is not judged in another: the rest were not run")
                 break
@@ -108,6 +110,7 @@ class _Session:
     kernels: _Kernels
     runner: Runner
     completion: str
+    checked: bool
 
     def __post_init__(self) -> None:
         self.memory = GlobalMemory()
@@ -129,6 +132,8 @@ class _Session:
             seconds=time.perf_counter() - started,
             launches=tuple(self.launches),
             findings=tuple(self.findings),
+            checked=self.checked,
+            strict=self.runner.strict,
             output=_last_lines(ended),
         )
 
@@ -156,7 +161,7 @@ class _Session:
                 message = f"the launch of {plain_name(event['kernel'])} was refused: {event['error_name']}"
                 detail = f"grid {event['grid']}, block {event['block']}, cluster {event['cluster']}"
                 smem = f"{event['dynamic_smem_bytes']:,} bytes of dynamic shared memory"
-                self.findings.add(Finding("refused-call", Severity.WARNING, message, (f"{detail}, {smem}",)))
+                self.findings.add(Finding("refused-call", Severity.REVIEW, message, (f"{detail}, {smem}",)))
             case "launch" if not event["captured"]:
                 if self._launch(event):
                     live.go()
@@ -165,7 +170,7 @@ class _Session:
             case "encode" if event["error"] != 0:
                 message = f"cuTensorMapEncodeTiled refused a map of dims {event['dims']}, strides {event['strides']}"
                 detail = f"box {event['box']}, swizzle {event['swizzle']}, address {event['address']:#x}"
-                self.findings.add(Finding("refused-call", Severity.WARNING, message, (detail,)))
+                self.findings.add(Finding("refused-call", Severity.REVIEW, message, (detail,)))
             case _:
                 pass
 
@@ -188,14 +193,16 @@ class _Session:
         cx, cy, cz = event["cluster"]
         smem, params = event["dynamic_smem_bytes"], bytes.fromhex(event["params"])
         launch = Launch(kernel, (x, y, z), (bx, by, bz), (cx, cy, cz), smem, params)
-        record = self.runner.emulate(module, launch, self.memory, self.completion, self.findings, self.places.values())
+        record = self.runner.emulate(
+            module, launch, self.memory, self.completion, self.findings, self.places.values(), checked=self.checked
+        )
         self.variables.after(module, kernel)
         self.launches.append(record)
-        return verdict_of(self.findings) is Verdict.PASSED
+        return not self.findings.ended_early
 
     def _judge(self, ended: Ended) -> None:
         """What the program's end says, where nothing before it says more."""
-        if verdict_of(self.findings) is not Verdict.PASSED:
+        if self.findings.ended_early or verdict_of(self.findings) is not Verdict.PASSED:
             return
         if ended.status < 0:
             message = f"the host program ended with {signal.Signals(-ended.status).name}"

@@ -23,10 +23,10 @@ class Verdict(Enum):
 EXIT_CODES = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.NOT_JUDGED: 2}
 
 
-def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """An error fails; without one, what is not judged leaves the run not judged; warnings pass."""
+def verdict_of(findings: Iterable[Finding], *, strict: bool = False) -> Verdict:
+    """An error fails, and so does a warning where `strict`; what is not judged leaves the run not judged."""
     severities = {finding.severity for finding in findings}
-    if Severity.ERROR in severities:
+    if Severity.ERROR in severities or (strict and Severity.WARNING in severities):
         return Verdict.FAILED
     return Verdict.NOT_JUDGED if Severity.NOT_JUDGED in severities else Verdict.PASSED
 
@@ -68,16 +68,18 @@ class CaseReport:
     launches: tuple[LaunchRecord, ...]
     findings: tuple[Finding, ...]
     expectations: int = 0  # how many were judged
+    checked: bool = False  # whether races and other broken rules were looked for
+    strict: bool = False  # whether warnings fail
     output: tuple[str, ...] = ()  # of a host program: the last lines of stdout and stderr
 
     @property
     def verdict(self) -> Verdict:
-        return verdict_of(self.findings)
+        return verdict_of(self.findings, strict=self.strict)
 
     def lines(self) -> tuple[str, ...]:
         """The case in one line, with what was found under it."""
         count = len(self.launches)
-        ran = f"{count} launch{'' if count == 1 else 'es'}, "
+        ran = f"{count} launch{'' if count == 1 else 'es'}{', all rules' if self.checked else ''}, "
         head = f"{self.completion:<13} {ran}{self.seconds:.2f} s  {self.verdict.value}"
         found = [f"  {line}" for finding in self.findings for line in finding.lines()]
         return (head, *found)
@@ -87,6 +89,7 @@ class CaseReport:
         return {
             "completion": self.completion,
             "seed": self.seed,
+            "checked": self.checked,
             "verdict": self.verdict.value,
             "seconds": round(self.seconds, 4),
             "launches": [launch.to_dict() for launch in self.launches],

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tmagen.emu.checks import find
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -27,7 +29,13 @@ def register(*rules: Rule) -> None:
 
 
 def rule_of(identifier: str) -> Rule:
-    """The rule with this identifier; one without a title of its own for an identifier that nobody registered."""
+    """The rule with this identifier: one of RULES, or a check of the emulator's.
+
+    For an identifier that nobody knows, a rule without a title of its own.
+    """
+    check = None if identifier in RULES else find(identifier)
+    if check is not None:
+        return Rule(check.id, check.title, f"{check.meaning} Fix: {check.fix} (PTX ISA, {check.section})")
     return RULES.get(identifier, Rule(identifier, identifier, "No description."))
 
 

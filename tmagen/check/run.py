@@ -40,9 +40,12 @@ def run(
     target: str = "sm_100a",
     nvcc: Nvcc | Path | str | None = None,
     nvcc_flags: Sequence[str] = (),
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Runs one kernel as a launch file says, once for each order of completion, and judges what it leaves behind.
+
+    The first run looks for races and other broken rules too; `strict` looks for formal ones as well, which then fail.
 
     `subject` is a .ptx or .cu file, or what :func:`load` made of one; `launch` a TOML file or a mapping of its form.
     `completion` is one or several of COMPLETIONS, or "all"; `seed` varies random fills and the random order; `jobs` is
@@ -71,13 +74,13 @@ def run(
     params = parameter_block(spec, entry, arena)
     assert spec.block is not None and spec.cluster is not None
     what = Launch(entry.name, spec.grid, spec.block, spec.cluster, spec.dynamic_smem_bytes, params)
-    runner = Runner(seed, jobs, progress or NoProgress())
+    runner = Runner(seed, jobs, strict, progress or NoProgress())
     cases: list[CaseReport] = []
     notes: list[str] = []
     for order in orders:
         if cases:
             arena.reset()
-        cases.append(_case(spec, loaded.module, what, arena, runner, order))
+        cases.append(_case(spec, loaded.module, what, arena, runner, order, checked=not cases))
         if cases[-1].verdict is Verdict.NOT_JUDGED and len(orders) > len(cases):
             notes.append("what is not judged in one order is not judged in another: the rest were not run")
             break
@@ -134,8 +137,8 @@ def completions(asked: str | Sequence[str]) -> tuple[str, ...]:
 class Runner:
     """Emulates launches. Whatever checks a run reports into the collector that is passed here."""
 
-    def __init__(self, seed: int, jobs: int | None, progress: Progress) -> None:
-        self.seed, self.jobs, self.progress = seed, jobs, progress
+    def __init__(self, seed: int, jobs: int | None, strict: bool, progress: Progress) -> None:
+        self.seed, self.jobs, self.strict, self.progress = seed, jobs, strict, progress
 
     def emulate(
         self,
@@ -144,13 +147,18 @@ class Runner:
         memory: GlobalMemory,
         completion: str,
         findings: Findings,
-        places: Iterable[Place] = (),
+        places: Iterable[Place],
+        *,
+        checked: bool,
     ) -> LaunchRecord:
-        """Runs one launch; what ends it early is in `findings`, with addresses in the words of `places`."""
+        """Runs one launch. What is found, and what ends it early, goes into `findings`.
+
+        `places` are the words for addresses; `checked` looks for races and other broken rules.
+        """
         self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}")
         started = time.perf_counter()
         try:
-            emulate(
+            result = emulate(
                 module,
                 launch,
                 memory,
@@ -158,7 +166,10 @@ class Runner:
                 seed=self.seed,
                 jobs=self._jobs_for(launch),
                 progress=self.progress.step,
+                checks=checked,
+                strict=checked and self.strict,
             )
+            findings.take(result.findings)
         except EmulatorError as error:
             findings.take_error(error, explained(error.message, places))
         finally:
@@ -181,11 +192,18 @@ class Runner:
 
 
 def _case(
-    spec: LaunchSpec, module: Module, launch: Launch, arena: Arena, runner: Runner, completion: str
+    spec: LaunchSpec,
+    module: Module,
+    launch: Launch,
+    arena: Arena,
+    runner: Runner,
+    completion: str,
+    *,
+    checked: bool,
 ) -> CaseReport:
     findings = Findings()
     started = time.perf_counter()
-    record = runner.emulate(module, launch, arena.memory, completion, findings, arena.places)
+    record = runner.emulate(module, launch, arena.memory, completion, findings, arena.places, checked=checked)
     # A run that did not end left nothing behind that could be judged.
     if not findings.ended_early:
         _judge(spec, arena, findings)
@@ -196,6 +214,8 @@ def _case(
         launches=(record,),
         findings=tuple(findings),
         expectations=len(spec.expects),
+        checked=checked,
+        strict=runner.strict,
     )
 
 

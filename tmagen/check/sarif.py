@@ -14,7 +14,12 @@ from tmagen.check.report import Report, Verdict
 from tmagen.check.rules import Rule, rule_of
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOT_JUDGED: "warning"}
+_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.REVIEW: "note",
+    Severity.NOT_JUDGED: "warning",
+}
 
 
 def sarif(report: Report, *, launch_file: str | None = None, ptx_file: str | None = None) -> dict[str, Any]:
