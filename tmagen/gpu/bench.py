@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +79,11 @@ def bench(
     """
     how = settings or BenchSettings()
     with open_gpu(device) as gpu:
-        kernels = [
-            (label, build_kernel(subject, gpu.info, compiler=compiler, nvcc=nvcc)) for label, subject in subjects
-        ]
+        # Compilers are processes of their own: threads wait for them.
+        with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+            build = partial(build_kernel, info=gpu.info, compiler=compiler, nvcc=nvcc)
+            built = list(pool.map(build, [subject for _, subject in subjects]))
+        kernels = [(label, kernel) for (label, _), kernel in zip(subjects, built, strict=True)]
         return measure_all(kernels, gpu, shapes, how)
 
 
