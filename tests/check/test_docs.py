@@ -21,7 +21,7 @@ def test_its_launch_file_is_one() -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     spec = from_toml(text)
     assert len(spec.params) == 6
-    assert [buffer.strides for buffer in spec.buffers] == [(80, 1), (136, 1)]
+    assert [buffer.strides for buffer in spec.buffers] == [(80, 1), (72, 1), (136, 1)]
 
 
 def test_every_key_and_word_is_there() -> None:
