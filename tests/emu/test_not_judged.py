@@ -23,7 +23,6 @@ UNKNOWN = [
     "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r1], 1;",
     "cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
-    "barrier.cluster.arrive.aligned;",
     "setmaxnreg.inc.sync.aligned.u32 250;",
     "mul24.lo.u32 %r1, %r2, %r3;",
     "addc.u32 %r1, %r2, %r3;",
@@ -64,17 +63,6 @@ def test_a_guarded_unknown_instruction_counts_only_where_its_guard_holds() -> No
     assert words(text.format(n=31)) == list(range(32))
     with pytest.raises(NotJudged):
         words(text.format(n=30))
-
-
-def test_clusters_are_not_judged() -> None:
-    from tests.emu.ptx import module
-    from tmagen.emu import GlobalMemory, Launch, run
-
-    memory = GlobalMemory()
-    out = memory.allocate(256)
-    launch = Launch("k", (2, 1, 1), (32, 1, 1), cluster=(2, 1, 1), params=out.address.to_bytes(8, "little"))
-    with pytest.raises(NotJudged, match="cluster"):
-        run(module(LANE), launch, memory)
 
 
 def test_registry_describes_every_opcode() -> None:

@@ -22,7 +22,7 @@ from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
-from tmagen.emu.state import barriers, convergence, copies, issue, lanes, maps, matrix, warpgroup
+from tmagen.emu.state import barriers, cluster_barrier, convergence, copies, issue, lanes, maps, matrix, remote, warpgroup
 from tmagen.emu.state import mbarrier as mbarriers
 
 BlockFunction = Callable[[Any, Any], int]
@@ -53,6 +53,8 @@ class Program:
     wgmma: WgmmaTable
     source: str
     starts: list[Instruction | None]
+    pairs: bool  # whether MMAs are of CTA pairs
+    takes_clusters: bool  # whether it asks for clusters that have not been launched
     sites: list[Instruction]  # what checks call by number: all that touches memory or barriers
 
     def first_instruction(self, number: int) -> Instruction | None:
@@ -64,24 +66,28 @@ class Program:
         return self.instructions[line - 1] if 0 < line <= len(self.instructions) else None
 
 
-_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool, bool], Program]] = weakref.WeakKeyDictionary()
+_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool, bool, bool], Program]] = weakref.WeakKeyDictionary()
 
 
-def compile_entry(module: Module, name: str, *, listening: bool = False, checked: bool = False) -> Program:
-    """The program of kernel `name`, compiled once per module. Raises NotJudged for an entry that does not exist."""
+def compile_entry(
+    module: Module, name: str, *, listening: bool = False, checked: bool = False, clustered: bool = False
+) -> Program:
+    """The program of kernel `name`, compiled once per module and way of running: whether listeners hear of it, whether
+    it is checked, whether it is for launches with clusters. Raises NotJudged for an entry that does not exist.
+    """
     programs = _COMPILED.setdefault(module, {})
-    key = (name, listening, checked)
+    key = (name, listening, checked, clustered)
     if key not in programs:
         if name not in module.entries:
             raise Fault(f"kernel {name} is not in the module; it has {', '.join(module.entries) or 'none'}")
-        programs[key] = _compile(module, module.entries[name], listening, checked)
+        programs[key] = _compile(module, module.entries[name], listening, checked, clustered)
     return programs[key]
 
 
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    sources = (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup, copies, maps)
-    for source in sources:
+    sources = (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup)
+    for source in (*sources, copies, maps, cluster_barrier, remote):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:
@@ -91,7 +97,7 @@ def _namespace(checked: bool) -> dict[str, Any]:
     return names
 
 
-def _compile(module: Module, entry: Entry, listening: bool, checked: bool) -> Program:
+def _compile(module: Module, entry: Entry, listening: bool, checked: bool, clustered: bool) -> Program:
     slots = {name: i for i, name in enumerate(entry.registers)}
     widths = []
     for name, kind in entry.registers.items():
@@ -101,7 +107,7 @@ def _compile(module: Module, entry: Entry, listening: bool, checked: bool) -> Pr
     graph = build(entry, slots)
     layout = _Layout(module, entry)
     wgmma = compile_wgmma.build(entry, slots, [POISON[width] for width in widths])
-    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening, checked)
+    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening, checked, clustered)
     writer.write()
     filename = f"<blocks of {entry.name}>"
     source = "\n".join(writer.lines) + "\n"
@@ -126,6 +132,8 @@ def _compile(module: Module, entry: Entry, listening: bool, checked: bool) -> Pr
         wgmma=wgmma,
         source=source,
         starts=[block.body[0] if block.body else None for block in graph.blocks],
+        pairs=any(i.opcode.startswith("tcgen05.mma.cta_group::2") for i in entry.body),
+        takes_clusters=any(i.opcode.startswith("clusterlaunchcontrol.try_cancel") for i in entry.body),
         sites=writer.sites,
     )
 
@@ -210,6 +218,7 @@ class _Writer:
         wgmma: WgmmaTable,
         listening: bool,
         checked: bool,
+        clustered: bool,
     ) -> None:
         self.graph = graph
         self.wgmma = wgmma
@@ -218,6 +227,7 @@ class _Writer:
         self.symbols = symbols
         self.listening = listening
         self.checked = checked
+        self.clustered = clustered
         self.sites: list[Instruction] = []
         self.lines: list[str] = []
         self.owners: list[Instruction | None] = []
@@ -244,7 +254,15 @@ class BlockEmitter(Emitter):
     """An emitter that also knows the block's place in the graph."""
 
     def __init__(self, writer: _Writer, block: Block) -> None:
-        super().__init__(writer.slots, writer.widths, writer.symbols, writer.wgmma, writer.listening, writer.checked)
+        super().__init__(
+            writer.slots,
+            writer.widths,
+            writer.symbols,
+            writer.wgmma,
+            writer.listening,
+            writer.checked,
+            writer.clustered,
+        )
         self.writer = writer
         self.block = block
         self.number = block.number

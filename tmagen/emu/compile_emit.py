@@ -20,11 +20,13 @@ SPECIAL = {
     "ntid.x": "C.ntid[0]", "ntid.y": "C.ntid[1]", "ntid.z": "C.ntid[2]",
     "ctaid.x": "C.ctaid[0]", "ctaid.y": "C.ctaid[1]", "ctaid.z": "C.ctaid[2]",
     "nctaid.x": "C.nctaid[0]", "nctaid.y": "C.nctaid[1]", "nctaid.z": "C.nctaid[2]",
-    "clusterid.x": "C.ctaid[0]", "clusterid.y": "C.ctaid[1]", "clusterid.z": "C.ctaid[2]",
-    "nclusterid.x": "C.nctaid[0]", "nclusterid.y": "C.nctaid[1]", "nclusterid.z": "C.nctaid[2]",
-    "cluster_ctaid.x": "0", "cluster_ctaid.y": "0", "cluster_ctaid.z": "0",
-    "cluster_nctaid.x": "1", "cluster_nctaid.y": "1", "cluster_nctaid.z": "1",
-    "cluster_ctarank": "0", "cluster_nctarank": "1", "is_explicit_cluster": "False",
+    "clusterid.x": "C.clusterid[0]", "clusterid.y": "C.clusterid[1]", "clusterid.z": "C.clusterid[2]",
+    "nclusterid.x": "C.nclusterid[0]", "nclusterid.y": "C.nclusterid[1]", "nclusterid.z": "C.nclusterid[2]",
+    "cluster_ctaid.x": "C.cluster_ctaid[0]", "cluster_ctaid.y": "C.cluster_ctaid[1]",
+    "cluster_ctaid.z": "C.cluster_ctaid[2]", "cluster_nctaid.x": "C.cluster_nctaid[0]",
+    "cluster_nctaid.y": "C.cluster_nctaid[1]", "cluster_nctaid.z": "C.cluster_nctaid[2]",
+    "cluster_ctarank": "C.rank", "cluster_nctarank": "C.cluster_nctarank",
+    "is_explicit_cluster": "C.is_explicit_cluster",
     "laneid": "own(F, F.warp.lane)", "warpid": "F.warp.index", "nwarpid": "C.nwarps",
     "smid": "C.smid", "nsmid": "C.nsmid", "gridid": "0",
     "lanemask_eq": "lanemask_eq(F)", "lanemask_lt": "lanemask_lt(F)", "lanemask_le": "lanemask_le(F)",
@@ -66,6 +68,7 @@ class Emitter:
         wgmma: WgmmaTable,
         listening: bool,
         checked: bool,
+        clustered: bool,
     ) -> None:
         self.slots = slots
         self.wgmma = wgmma
@@ -73,6 +76,7 @@ class Emitter:
         self.symbols = symbols
         self.listening = listening
         self.checked = checked
+        self.clustered = clustered
         self.lines: list[str] = []
         self.owners: list[Instruction | None] = []
         self.current: Instruction | None = None
@@ -176,6 +180,8 @@ class Emitter:
     def address_of(self, sym: Sym) -> str:
         """The address of a variable within its own state space."""
         symbols = self.symbols
+        if self.clustered and sym.name in symbols.shared:
+            return f"(C.base + {symbols.shared[sym.name] + sym.offset})"
         for table in (symbols.shared, symbols.local, symbols.param):
             if sym.name in table:
                 return str(table[sym.name] + sym.offset)

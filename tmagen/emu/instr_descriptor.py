@@ -60,11 +60,12 @@ _OUTPUTS: dict[Kind, dict[int, Format]] = {
 _N_ALLOWED = {
     kind: frozenset((8, 16, 24, *range(32, 257, 16)) if kind is Kind.I8 else range(8, 257, 8)) for kind in Kind
 }
+_N_OF_PAIRS = {kind: frozenset(range(32, 257, 32) if kind is Kind.I8 else range(16, 257, 16)) for kind in Kind}
 
 
 @dataclass(frozen=True)
 class InstrDescriptor:
-    """One dense MMA with cta_group::1: D (m x n) += A (m x k) * B (n x k) transposed."""
+    """One dense MMA: D (m x n) += A (m x k) * B (n x k) transposed."""
 
     kind: Kind
     m: int
@@ -80,8 +81,8 @@ class InstrDescriptor:
 
 
 @lru_cache(maxsize=256)
-def decode(kind: str, bits: int) -> InstrDescriptor:
-    """The instruction descriptor `bits` of an MMA of `.kind::kind`, cta_group::1.
+def decode(kind: str, bits: int, ctas: int = 1) -> InstrDescriptor:
+    """The instruction descriptor `bits` of an MMA of `.kind::kind` and .cta_group::`ctas`.
 
     Raises Fault, with the field's name, for values that the PTX ISA does not define; NotJudged for kinds, sparsity and
     saturation that the emulator does not know.
@@ -108,9 +109,10 @@ def decode(kind: str, bits: int) -> InstrDescriptor:
     if known is Kind.I8 and (negate_a or negate_b):
         raise Fault(f"{where}: negate (bits 13-14) is not for integers", rule="ID-01")
     m, n = (bits >> 24 & 0x1F) << 4, (bits >> 17 & 0x3F) << 3
-    if m not in (64, 128):
-        raise Fault(f"{where}: M (bits 24-28) is {m}; cta_group::1 allows 64 and 128", rule="ID-02")
-    if n not in _N_ALLOWED[known]:
+    least, most = (64, 128) if ctas == 1 else (128, 256)
+    if m not in (least, most):
+        raise Fault(f"{where}: M (bits 24-28) is {m}; cta_group::{ctas} allows {least} and {most}", rule="ID-02")
+    if n not in (_N_ALLOWED[known] if ctas == 1 else _N_OF_PAIRS[known]):
         raise Fault(f"{where}: N (bits 17-22) is {n}, which kind {kind} does not allow", rule="ID-02")
     a = _format(where, "A type (bits 7-9)", _INPUTS[known], bits >> 7 & 7)
     b = _format(where, "B type (bits 10-12)", _INPUTS[known], bits >> 10 & 7)

@@ -20,10 +20,11 @@ from tmagen.emu.checks.finding import merged
 from tmagen.emu.checks.session import Session
 from tmagen.emu.compile import RESERVED_SHARED_BYTES, Program, compile_entry
 from tmagen.emu.errors import EmulatorError, Fault, NotJudged
-from tmagen.emu.launch import Dim3, Launch, RunResult
+from tmagen.emu.launch import Launch, RunResult
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.module import Module
-from tmagen.emu.state.cta import Context, Cta
+from tmagen.emu.state.cluster import Cluster
+from tmagen.emu.state.cta import Context
 from tmagen.emu.state.engine import POLICIES
 
 Progress = Callable[[int, int], None]
@@ -68,7 +69,7 @@ def run(
     if listener is not None and jobs > 1:
         raise ValueError("a listener hears one process alone: jobs = 1")
     started = time.perf_counter()
-    program = compile_entry(module, launch.kernel, listening=listener is not None, checked=checks)
+    program = compile_entry(module, launch.kernel, listening=listener is not None, checked=checks, clustered=_is_clustered(launch))
     _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
     context = Context(
@@ -81,11 +82,13 @@ def run(
         listener=listener,
         sm_count=_SM_COUNT.get(_target(module), 148),
     )
+    if checks and _is_clustered(launch):
+        raise NotJudged("checks of a launch with clusters")
     if checks:
         context.session = Session(program, memory, context.shared_end, strict=strict)
     gx, gy, gz = launch.grid
     total = gx * gy * gz
-    jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total))
+    jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total // _cluster_size(launch)))
     with _one_blas_thread():
         findings = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
     return RunResult(total, time.perf_counter() - started, completion, jobs, findings)
@@ -93,11 +96,12 @@ def run(
 
 def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple[Any, ...]:
     session = context.session
+    size = _cluster_size(context.launch)
     try:
-        for index in range(total):
-            Cta(context, _ctaid(index, context.launch.grid)).run()
+        for index in range(total // size):
+            Cluster(context, index).run()
             if progress is not None:
-                progress(index + 1, total)
+                progress((index + 1) * size, total)
     except EmulatorError as error:
         if session is not None:
             error.findings = merged([session.ends()])
@@ -110,20 +114,22 @@ def _target(module: Module) -> str:
     return re.sub(r"[^\d_a-z].*|[af]$", "", module.target.split(",")[0].strip())
 
 
-def _ctaid(index: int, grid: Dim3) -> Dim3:
-    return index % grid[0], index // grid[0] % grid[1], index // (grid[0] * grid[1])
+def _cluster_size(launch: Launch) -> int:
+    return launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+
+
+def _is_clustered(launch: Launch) -> bool:
+    return launch.cluster != (1, 1, 1)
 
 
 def _check_launch(module: Module, program: Program, launch: Launch) -> None:
     """The launch against the kernel's directives and the machine's limits."""
-    if launch.cluster != (1, 1, 1) or program.entry.directives.get("reqnctapercluster", (1,)) not in (
-        (1,),
-        (1, 1),
-        (1, 1, 1),
-    ):
-        raise NotJudged(f"launch with clusters of {launch.cluster}")
-    if any(n < 1 for n in (*launch.grid, *launch.block)):
-        raise Fault(f"launch with grid {launch.grid} and block {launch.block}: every extent is at least 1")
+    if any(n < 1 for n in (*launch.grid, *launch.block, *launch.cluster)):
+        raise Fault(
+            f"launch with grid {launch.grid}, block {launch.block} and cluster {launch.cluster}: every extent is at "
+            "least 1"
+        )
+    _check_cluster(program, launch)
     if launch.grid[1] > 65535 or launch.grid[2] > 65535 or launch.grid[0] > (1 << 31) - 1:
         raise Fault(f"launch with grid {launch.grid}: the limits are 2^31-1, 65535, 65535")
     threads = launch.block[0] * launch.block[1] * launch.block[2]
@@ -148,6 +154,26 @@ def _check_launch(module: Module, program: Program, launch: Launch) -> None:
         )
 
 
+MAX_CLUSTER_CTAS = 16
+"""Of the hardware; more than 8 need the kernel's consent, which a launch here implies."""
+
+
+def _check_cluster(program: Program, launch: Launch) -> None:
+    """Clusters against the grid and the kernel's directives (PTX ISA, "Cluster Dimension Directives")."""
+    size = _cluster_size(launch)
+    if size > MAX_CLUSTER_CTAS:
+        raise Fault(f"launch with clusters of {size} CTAs; {MAX_CLUSTER_CTAS} is the limit")
+    if any(n % c for n, c in zip(launch.grid, launch.cluster, strict=True)):
+        raise Fault(f"launch with grid {launch.grid}, which is no multiple of the cluster {launch.cluster}")
+    directives = program.entry.directives
+    if "reqnctapercluster" in directives:
+        required = (*directives["reqnctapercluster"], 1, 1)[:3]
+        if launch.cluster != required:
+            raise Fault(f"launch with cluster {launch.cluster}, but the kernel's .reqnctapercluster is {required}")
+    if "maxclusterrank" in directives and size > directives["maxclusterrank"][0]:
+        raise Fault(f"launch with clusters of {size} CTAs; .maxclusterrank is {directives['maxclusterrank'][0]}")
+
+
 def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
     """Allocate the module's .global and .const variables that the kernel names."""
     symbols = {}
@@ -166,7 +192,7 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
     the checks of all of them found.
     """
     counters = mmap.mmap(-1, 8 * jobs)
-    queue = _queue(total)
+    queue = _queue(total // _cluster_size(context.launch))
     workers: list[tuple[int, int]] = []
     failure: EmulatorError | None = None
     found: list[tuple[Any, ...]] = []
@@ -226,7 +252,7 @@ _MAX_PORTIONS = 4096
 
 
 def _queue(total: int) -> int:
-    """A pipe with the first CTA of each portion: a read takes one, and no two processes take the same."""
+    """A pipe with the first cluster of each portion: a read takes one, and no two processes take the same."""
     reader, writer = os.pipe()
     # All of it fits a pipe (64 KiB), so the writes do not wait for a reader.
     for first in range(0, total, _portion(total)):
@@ -240,13 +266,15 @@ def _portion(total: int) -> int:
 
 
 def _take(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, queue: int) -> Iterator[int]:
-    """Run portions until there are none, or another process has failed; yields after each CTA."""
+    """Run portions until there are none, or another process has failed; yields after each cluster."""
     done = 0
+    size = _cluster_size(context.launch)
+    clusters = total // size
     while raw := os.read(queue, 8):
         (first,) = struct.unpack("<q", raw)
-        for index in range(first, min(total, first + _portion(total))):
-            Cta(context, _ctaid(index, context.launch.grid)).run()
-            done += 1
+        for index in range(first, min(clusters, first + _portion(clusters))):
+            Cluster(context, index).run()
+            done += size
             struct.pack_into("<q", counters, 8 * number, done)
             yield index
         if any(count < 0 for count in _counts(counters, jobs)):

@@ -59,12 +59,12 @@ def execute_chain(ops: Sequence[Mma], smem: Bytes, tmem: Tmem) -> None:
     """Execute instructions in order, those that only add to the accumulator of the one before together with it."""
     start = 0
     for i in range(1, len(ops) + 1):
-        if i == len(ops) or not _continues(ops[i - 1], ops[i]):
+        if i == len(ops) or not continues(ops[i - 1], ops[i]):
             _run(tuple(ops[start:i]), smem, tmem)
             start = i
 
 
-def _continues(first: Mma, second: Mma) -> bool:
+def continues(first: Mma, second: Mma) -> bool:
     """Whether `second` adds to the D of `first`, so that one sum over both K ranges is the same."""
     return (
         second.accumulate
@@ -84,10 +84,10 @@ def _run(ops: tuple[Mma, ...], smem: Bytes, tmem: Tmem) -> None:
     desc = decode(op.kind, op.idesc)
     column = _check(op, desc, tmem)
     if op.a_in_tmem:
-        a = _from_tmem(op, desc, tmem)
+        a = from_tmem(op, desc, tmem)
     else:
-        a = _gather(tuple(each.a for each in ops), desc.m, desc.k, desc.a, desc.a_major, smem)
-    b = _gather(tuple(each.b for each in ops), desc.n, desc.k, desc.b, desc.b_major, smem)
+        a = gather(tuple(each.a for each in ops), desc.m, desc.k, desc.a, desc.a_major, smem)
+    b = gather(tuple(each.b for each in ops), desc.n, desc.k, desc.b, desc.b_major, smem)
     # Everything is transposed, as TMEM is kept column by column: rows of `b` are columns of D.
     if (
         desc.d is Format.F32
@@ -102,7 +102,7 @@ def _run(ops: tuple[Mma, ...], smem: Bytes, tmem: Tmem) -> None:
         else:
             np.matmul(b, a.T, out=target)
         return
-    _write(op, desc, tmem, column, _product(b, a))
+    write(op, desc, tmem, column, _product(b, a))
 
 
 def _product(b: F32, a: F32) -> F32:
@@ -110,7 +110,7 @@ def _product(b: F32, a: F32) -> F32:
     return product
 
 
-def _write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: F32) -> None:
+def write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: F32) -> None:
     """Add to the old D where asked, convert, and write the lanes that the shape and the mask leave."""
     lanes = lanes_of_rows(desc.m, op.d >> 16)
     words = tmem.words[column : column + desc.n]
@@ -169,7 +169,7 @@ _WIDEN: dict[Format, tuple[npt.DTypeLike, _Widen]] = {
 }
 
 
-def _widening(fmt: Format) -> tuple[npt.DTypeLike, _Widen]:
+def widening(fmt: Format) -> tuple[npt.DTypeLike, _Widen]:
     if fmt not in _WIDEN:
         raise NotJudged(f"tcgen05.mma of {fmt.value[0]} elements")
     return _WIDEN[fmt]
@@ -195,9 +195,9 @@ def _plan(descs: tuple[int, ...], rows: int, k: int, nbytes: int, major: Major, 
     return _Gather(base, np.ascontiguousarray(units))
 
 
-def _gather(descs: tuple[int, ...], rows: int, k: int, fmt: Format, major: Major, smem: Bytes) -> F32:
+def gather(descs: tuple[int, ...], rows: int, k: int, fmt: Format, major: Major, smem: Bytes) -> F32:
     """The operand as float32 [rows, len(descs) * k]."""
-    dtype, widen = _widening(fmt)
+    dtype, widen = widening(fmt)
     plan = _plan(descs, rows, k, fmt.nbytes, major, smem.size)
     taken = smem[plan.base :].view(_UNIT_DTYPE).take(plan.units)
     elements = taken.view(dtype)
@@ -206,7 +206,7 @@ def _gather(descs: tuple[int, ...], rows: int, k: int, fmt: Format, major: Major
     return widen(elements)
 
 
-def _from_tmem(op: Mma, desc: InstrDescriptor, tmem: Tmem) -> F32:
+def from_tmem(op: Mma, desc: InstrDescriptor, tmem: Tmem) -> F32:
     """A from TMEM: lane = row (as D for M = 64), 2 or 4 elements in a 32-bit column, the first in the low bits."""
     lane, column = op.a >> 16, op.a & 0xFFFF
     if lane != op.d >> 16:
@@ -217,6 +217,6 @@ def _from_tmem(op: Mma, desc: InstrDescriptor, tmem: Tmem) -> F32:
         raise Fault("tcgen05.mma with A in TMEM: the instruction descriptor says MN-major", rule="ID-02")
     columns = desc.k * desc.a.nbytes // 4
     tmem.check_columns(column, columns, "tcgen05.mma A")
-    dtype, widen = _widening(desc.a)
+    dtype, widen = widening(desc.a)
     words = np.ascontiguousarray(tmem.words[column : column + columns, lanes_of_rows(desc.m, lane)].T)
     return widen(words.view(dtype))

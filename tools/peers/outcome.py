@@ -11,7 +11,7 @@ COMPLETIONS = ("eager", "lazy", "newest-first", "random")
 
 @dataclass
 class Outcome:
-    """Runs of one kernel. `problems` are its failures; an empty list passes. `refused` is why its compiler makes none."""
+    """Runs of one kernel. `problems` are its failures; `refused` is why its compiler makes none."""
 
     source: str
     kernel: str

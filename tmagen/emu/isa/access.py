@@ -307,47 +307,60 @@ def window(frag: Fragment, address: Any) -> tuple[str, Any]:
     for name, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW)):
         if start <= first < start + (1 << 32):
             if address.__class__ is not ND:
+                if name == "shared" and frag.warp.cta.cluster.size > 1:
+                    return _in_cluster(frag.warp.cta, address - start)
                 return name, address - start
             active = address[frag.lanes.where]
             if not ((active >= start) & (active < start + (1 << 32))).all():
                 raise Fault("generic access by one instruction to several state spaces: not supported")
-            return name, (address - np.uint64(start)).astype(np.uint32)
+            at = (address - np.uint64(start)).astype(np.uint32)
+            if name == "shared" and frag.warp.cta.cluster.size > 1:
+                return _in_cluster(frag.warp.cta, at)
+            return name, at
     return "global", address
+
+
+def _in_cluster(cta: Any, address: Any) -> tuple[str, Any]:
+    """The CTA's own memory or, with the rank still in the address, that of any CTA of the cluster."""
+    other = address >> 24 != cta.rank
+    if other.any() if other.__class__ is ND else other:
+        return "cluster", address
+    return "shared", address - cta.base
 
 
 def ld_generic(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
     space, at = window(frag, address)
-    return _LOADS[space](frag, cta, at, nbytes)
+    return LOADS[space](frag, cta, at, nbytes)
 
 
 def ld_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
     space, at = window(frag, address)
-    return _VECTOR_LOADS[space](frag, cta, at, nbytes, count)  # type: ignore[no-any-return]
+    return VECTOR_LOADS[space](frag, cta, at, nbytes, count)  # type: ignore[no-any-return]
 
 
 def st_generic(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
     space, at = window(frag, address)
     if space == "param":
         raise Fault("store to the parameter space")
-    _STORES[space](frag, cta, at, nbytes, value)
+    STORES[space](frag, cta, at, nbytes, value)
 
 
 def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
     space, at = window(frag, address)
     if space == "param":
         raise Fault("store to the parameter space")
-    _VECTOR_STORES[space](frag, cta, at, nbytes, values)
+    VECTOR_STORES[space](frag, cta, at, nbytes, values)
 
 
-_LOADS: dict[str, Any] = {"shared": ld_shared, "global": ld_global, "local": ld_local, "param": ld_param}
-_VECTOR_LOADS: dict[str, Any] = {
+LOADS: dict[str, Any] = {"shared": ld_shared, "global": ld_global, "local": ld_local, "param": ld_param}
+VECTOR_LOADS: dict[str, Any] = {
     "shared": ld_shared_vector,
     "global": ld_global_vector,
     "local": ld_local_vector,
     "param": ld_param_vector,
 }
-_STORES: dict[str, Any] = {"shared": st_shared, "global": st_global, "local": st_local}
-_VECTOR_STORES: dict[str, Any] = {"shared": st_shared_vector, "global": st_global_vector, "local": st_local_vector}
+STORES: dict[str, Any] = {"shared": st_shared, "global": st_global, "local": st_local}
+VECTOR_STORES: dict[str, Any] = {"shared": st_shared_vector, "global": st_global_vector, "local": st_local_vector}
 
 
 # --- atomics ----------------------------------------------------------------------------------------------------------
@@ -359,7 +372,7 @@ def atomic(
     """Read, combine and write lane by lane, in lane order; the old values."""
     if space == "generic":
         space, address = window(frag, address)
-    load, store = _LOADS[space], _STORES.get(space)
+    load, store = LOADS[space], STORES.get(space)
     if store is None:
         raise Fault("atomic on the parameter space")
     old = np.zeros(32, UNSIGNED[8 * nbytes])

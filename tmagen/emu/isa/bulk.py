@@ -40,13 +40,17 @@ def tensor(cx: BlockEmitter, ins: Instruction) -> None:
         if not form.take("mbarrier::complete_tx::bytes"):
             raise Unknown(ins.opcode)
         multicast = target == "shared::cluster" and form.take("multicast::cluster")
-        form.take("cta_group::1")
+        pair = form.one_of(("cta_group::1", "cta_group::2"), "") == "cta_group::2"
         form.done()
         values = operands(ins, 3 + multicast + policy)
         place, barrier = address(cx, values[0]), address(cx, values[2])
         tmap, coords = _tensor(cx, values[1], rank)
         mask = cx.src(values[3], 16) if multicast else "1"
         cx.event("tma_load", place, tmap, coords, barrier)
+        if cx.clustered:
+            mask = mask if multicast else "None"
+            cx.line(f"cluster_load(F, C, {place}, {tmap}, {coords}, {barrier}, {mask}, {pair})")
+            return
         cx.line(f"tma_load(F, C, {place}, {tmap}, {coords}, {barrier}, {mask})")
     elif target == "global" and source == "shared::cta":
         if not form.take("bulk_group"):
@@ -79,6 +83,10 @@ def plain(cx: BlockEmitter, ins: Instruction) -> None:
         d, a, barrier = address(cx, values[0]), address(cx, values[1]), address(cx, values[3])
         mask = cx.src(values[4], 16) if multicast else "1"
         cx.event("bulk_load", d, a, cx.src(values[2], 32), barrier)
+        if cx.clustered:
+            mask = mask if multicast else "None"
+            cx.line(f"cluster_bulk_load(F, C, {d}, {a}, {cx.src(values[2], 32)}, {barrier}, {mask}, False)")
+            return
         cx.line(f"bulk_load(F, C, {d}, {a}, {cx.src(values[2], 32)}, {barrier}, {mask})")
     elif target == "global" and source == "shared::cta":
         if not form.take("bulk_group"):
@@ -87,6 +95,13 @@ def plain(cx: BlockEmitter, ins: Instruction) -> None:
         values = operands(ins, 3 + policy)
         cx.event("bulk_store", address(cx, values[0]), address(cx, values[1]), cx.src(values[2], 32))
         cx.line(f"bulk_store(F, C, {address(cx, values[0])}, {address(cx, values[1])}, {cx.src(values[2], 32)})")
+    elif target == "shared::cluster" and source == "shared::cta" and cx.clustered:
+        if not form.take("mbarrier::complete_tx::bytes"):
+            raise Unknown(ins.opcode)
+        form.done()
+        values = operands(ins, 4 + policy)
+        d, a, barrier = address(cx, values[0]), address(cx, values[1]), address(cx, values[3])
+        cx.line(f"cluster_bulk_load(F, C, {d}, {a}, {cx.src(values[2], 32)}, {barrier}, None, True)")
     else:
         raise Unknown(ins.opcode)
 

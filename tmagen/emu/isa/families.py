@@ -6,6 +6,7 @@ from __future__ import annotations
 from tmagen.emu.isa import (  # noqa: F401
     barrier,
     bulk,
+    cluster,
     compare,
     control,
     convert,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tmagen.emu.isa.forms import Form, operands
-from tmagen.emu.isa.memory import shared_operand
+from tmagen.emu.isa.memory import address, shared_operand
 from tmagen.emu.isa.registry import Unknown, instruction
-from tmagen.emu.module import Addr, Instruction, Sink
+from tmagen.emu.module import Addr, Instruction, Operand, Sink
 
 if TYPE_CHECKING:
     from tmagen.emu.compile import BlockEmitter
@@ -19,6 +19,12 @@ def _form(ins: Instruction, opcode: str) -> Form:
     if form.last() != "b64":
         raise Unknown(ins.opcode)
     return form
+
+
+def _remote(cx: BlockEmitter, form: Form, operand: Operand) -> str:
+    """The address of an mbarrier of any CTA of the cluster."""
+    form.take("shared::cluster")
+    return address(cx, operand)
 
 
 @instruction("mbarrier.init", pure=False, dests=0)
@@ -53,9 +59,13 @@ def arrive(cx: BlockEmitter, ins: Instruction) -> None:
     values = ins.operands[at + 1 :]
     if at > 1 or len(values) > 1:
         raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
-    place = shared_operand(cx, form, ins.operands[at])
+    remote = cx.clustered and "shared::cluster" in form.rest
+    operand = ins.operands[at]
+    place = _remote(cx, form, operand) if remote else shared_operand(cx, form, operand)
     form.done()
     dest = ins.operands[0] if at else Sink()
+    if remote and not isinstance(dest, Sink):
+        raise Unknown(f"{ins.opcode} with a result")
     if expects:
         if drop or not values:
             raise Unknown(ins.opcode)
@@ -63,6 +73,10 @@ def arrive(cx: BlockEmitter, ins: Instruction) -> None:
     else:
         count, expect = cx.src(values[0], 32) if values else "1", "None"
     cx.event("barrier_arrive", place, count, expect)
+    if remote:
+        text = f"remote_drop(F, C, {place}, {count})" if drop else f"remote_arrive(F, C, {place}, {count}, {expect})"
+        cx.line(text)
+        return
     call = f"mbar_drop(F, C, {place}, {count})" if drop else f"mbar_arrive(F, C, {place}, {count}, {expect})"
     cx.line(call if isinstance(dest, Sink) else f"{cx.dst(dest)} = {call}")
 
@@ -74,9 +88,10 @@ def transaction(cx: BlockEmitter, ins: Instruction) -> None:
     form.take("relaxed")
     form.one_of(("cta", "cluster"), "cta")
     a, nbytes = operands(ins, 2)
-    place = shared_operand(cx, form, a)
+    remote = cx.clustered and "shared::cluster" in form.rest
+    place = _remote(cx, form, a) if remote else shared_operand(cx, form, a)
     form.done()
-    name = "mbar_expect" if ins.parts[1] == "expect_tx" else "mbar_complete"
+    name = ("remote_" if remote else "mbar_") + ins.parts[1].removesuffix("_tx")
     cx.line(f"{name}(F, C, {place}, {cx.src(nbytes, 32)})")
 
 

@@ -46,7 +46,8 @@ def here(cx: Emitter, text: str, generic: bool) -> str:
     """An address of the CTA's own shared memory, counted from its start, from one in the shared window or a generic
     one.
     """
-    return f"shared_address({text})" if generic else text
+    text = f"shared_address({text})" if generic else text
+    return f"({text} - C.base)" if cx.clustered else text
 
 
 def shared_operand(cx: Emitter, form: Form, operand: Operand) -> str:
@@ -67,6 +68,13 @@ def _qualifiers(form: Form) -> tuple[str, int, bool]:
     return _SPACE.get(space, "generic"), count, policy
 
 
+def _place(cx: Emitter, ins: Instruction, space: str, text: str) -> tuple[str, str]:
+    """(state space, address in it): shared memory of the CTA itself from its start, that of a cluster with the rank."""
+    if space != "shared" or not cx.clustered:
+        return space, text
+    return ("cluster", text) if "shared::cluster" in ins.parts else (space, here(cx, text, False))
+
+
 @instruction("ld", "ldu", pure=False)
 def ld(cx: Emitter, ins: Instruction) -> None:
     """Load from any state space."""
@@ -78,7 +86,7 @@ def ld(cx: Emitter, ins: Instruction) -> None:
     d, a = operands(ins, 3 if policy else 2)[:2]
     width = WIDTH[kind]
     nbytes = width // 8
-    place = address(cx, a)
+    space, place = _place(cx, ins, space, address(cx, a))
     cx.event("load", repr(space), place, str(nbytes * count))
     items = d.items if isinstance(d, Vec) else (d,)
     if len(items) != count:
@@ -115,7 +123,7 @@ def _shared_stores(cx: Emitter, run: list[Instruction]) -> bool:
         return False
     space, count, policy = _qualifiers(form)
     nbytes = WIDTH[kind] // 8
-    if space != "shared" or policy or nbytes * count > 16 or any(len(ins.operands) != 2 for ins in run):
+    if space != "shared" or "shared::cluster" in run[0].parts or policy or nbytes * count > 16 or any(len(ins.operands) != 2 for ins in run):
         return False
     places, values = [], []
     for ins in run:
@@ -123,7 +131,7 @@ def _shared_stores(cx: Emitter, run: list[Instruction]) -> bool:
         items = b.items if isinstance(b, Vec) else (b,)
         if len(items) != count:
             return False
-        places.append(address(cx, a))
+        places.append(here(cx, address(cx, a), False))
         values.append(f"({''.join(f'{cx.sized(item, WIDTH[kind])}, ' for item in items)})")
     together = f"F, C, {nbytes}, {count}, ({', '.join(places)}), ({', '.join(values)})"
     cx.line(f"if not st_shared_together({together}):")
@@ -144,7 +152,7 @@ def st(cx: Emitter, ins: Instruction) -> None:
     a, b = operands(ins, 3 if policy else 2)[:2]
     width = WIDTH[kind]
     nbytes = width // 8
-    place = address(cx, a)
+    space, place = _place(cx, ins, space, address(cx, a))
     items = b.items if isinstance(b, Vec) else (b,)
     if len(items) != count or nbytes * count > 16:
         raise Unknown(ins.opcode)
@@ -189,8 +197,8 @@ def _atomic(cx: Emitter, ins: Instruction, form: Form) -> tuple[str, int]:
     if len(values) != (2 if name == "cas" else 1):
         raise Unknown(f"{ins.opcode} with {len(values)} values")
     texts = "".join(f"{cx.src(v, width)}, " for v in values)
-    place = address(cx, ins.operands[at])
-    where = f"{_SPACE.get(space, 'generic')!r}, {place}, {width // 8}"
+    space, place = _place(cx, ins, _SPACE.get(space, "generic"), address(cx, ins.operands[at]))
+    where = f"{space!r}, {place}, {width // 8}"
     return (
         f"atomic(F, C, {where}, {_combine(ins, name, kind)}, ({texts}))",
         width,

@@ -105,7 +105,7 @@ def isspacep(cx: Emitter, ins: Instruction) -> None:
 
 @instruction("mapa")
 def mapa(cx: Emitter, ins: Instruction) -> None:
-    """Address of a variable in another CTA of the cluster: only rank 0, the CTA itself, exists here."""
+    """Address of a variable in another CTA of the cluster."""
     form = Form(ins, "mapa")
     kind = form.last()
     space = form.one_of(("shared::cluster",), "generic")
@@ -113,4 +113,19 @@ def mapa(cx: Emitter, ins: Instruction) -> None:
     d, a, rank = operands(ins, 3)
     width = WIDTH[kind]
     source, number = cx.src(a, width), cx.src(rank, 32)
-    cx.line(f"{cx.dst(d)} = own_cta(F, {source}, {number}, {space!r})")
+    if cx.clustered:
+        cx.line(f"{cx.dst(d)} = map_cta(F, C, {source}, {number}, {space == 'generic'})")
+    else:
+        cx.line(f"{cx.dst(d)} = own_cta(F, {source}, {number}, {space!r})")
+
+
+@instruction("getctarank")
+def getctarank(cx: Emitter, ins: Instruction) -> None:
+    """The rank of the CTA that an address of shared memory is in."""
+    form = Form(ins, "getctarank")
+    kind = form.last()
+    form.one_of(("shared::cluster",), "generic")
+    form.done()
+    d, a = operands(ins, 2)
+    source = cx.src(a, WIDTH[kind])
+    cx.line(f"{cx.dst(d)} = rank_of({source})")

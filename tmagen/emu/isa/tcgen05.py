@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fifth-generation tensor core instructions of one CTA (PTX ISA, "tcgen05")."""
+"""Fifth-generation tensor core instructions of one CTA and of CTA pairs (PTX ISA, "tcgen05")."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ def _aligned(ins: Instruction, form: Form) -> None:
         raise Unknown(ins.opcode)
 
 
-def _one_cta(form: Form) -> None:
-    form.one_of(("cta_group::1",))
+def _pair(cx: BlockEmitter, form: Form) -> bool:
+    """Whether the instruction is of a CTA pair, which only a cluster has."""
+    pair = form.one_of(("cta_group::1", "cta_group::2")) == "cta_group::2"
+    if pair and not cx.clustered:
+        raise Unknown(f"{form.opcode} in a launch without clusters")
+    return pair
 
 
 @instruction("tcgen05.alloc", pure=False, dests=0, collective=True, waits=True)
 def alloc(cx: BlockEmitter, ins: Instruction) -> None:
     """Allocate columns, waiting until they are free; the address goes to shared memory."""
     form = Form(ins, "tcgen05.alloc")
-    _one_cta(form)
+    pair = _pair(cx, form)
     _aligned(ins, form)
     generic = not form.take(*SHARED)
     if form.rest != ["b32"]:
@@ -40,6 +44,8 @@ def alloc(cx: BlockEmitter, ins: Instruction) -> None:
     place = f"shared_address({place})" if generic else place
     whole_warp(cx)
     cx.event("tmem_alloc", place, cx.src(count, 32))
+    if pair:
+        cx.line("C.pair")
     cx.ret(f"tmem_alloc(F, C, {place}, {cx.src(count, 32)}, {cx.number}, {cx.next_block}, {cx.wait()})")
 
 
@@ -47,7 +53,7 @@ def alloc(cx: BlockEmitter, ins: Instruction) -> None:
 def dealloc(cx: BlockEmitter, ins: Instruction) -> None:
     """Free an allocation."""
     form = Form(ins, "tcgen05.dealloc")
-    _one_cta(form)
+    _pair(cx, form)
     _aligned(ins, form)
     if form.rest != ["b32"]:
         raise Unknown(ins.opcode)
@@ -61,7 +67,7 @@ def dealloc(cx: BlockEmitter, ins: Instruction) -> None:
 def relinquish(cx: BlockEmitter, ins: Instruction) -> None:
     """The CTA allocates no more."""
     form = Form(ins, "tcgen05.relinquish_alloc_permit")
-    _one_cta(form)
+    _pair(cx, form)
     _aligned(ins, form)
     form.done()
     whole_warp(cx)
@@ -151,7 +157,7 @@ def fence(cx: BlockEmitter, ins: Instruction) -> None:
 def mma(cx: BlockEmitter, ins: Instruction) -> None:
     """D = A * B + D, asynchronously: A from shared or tensor memory, B from shared memory."""
     form = Form(ins, "tcgen05.mma")
-    _one_cta(form)
+    pair = _pair(cx, form)
     kind = form.one_of(("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")).removeprefix("kind::")
     # How A stays in the collector buffer changes no value.
     form.one_of(("collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"), "")
@@ -159,7 +165,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     d, a, b, idesc, *rest = ins.operands
     disable = "None"
     if rest and isinstance(rest[0], Vec):
-        if len(rest[0].items) != 4:
+        if len(rest[0].items) != (8 if pair else 4):
             raise Unknown(f"{ins.opcode} with {len(rest[0].items)} lane mask words")
         disable = "(" + "".join(f"{cx.src(item, 32)}, " for item in rest[0].items) + ")"
         rest = rest[1:]
@@ -178,14 +184,15 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     left = address(cx, a, 32) if in_tmem else cx.src(a, 64)
     cx.event("mma", address(cx, d, 32), left, cx.src(b, 64), cx.src(idesc, 32), accumulate)
     matrices = f"{address(cx, d, 32)}, {left}, {cx.src(b, 64)}, {cx.src(idesc, 32)}"
-    cx.line(f"mma(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable})")
+    name = "mma_of_pair" if pair else "mma"
+    cx.line(f"{name}(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable})")
 
 
 @instruction("tcgen05.commit", pure=False, dests=0)
 def commit(cx: BlockEmitter, ins: Instruction) -> None:
     """Arrive on an mbarrier when the thread's earlier MMAs are complete."""
     form = Form(ins, "tcgen05.commit")
-    _one_cta(form)
+    _pair(cx, form)
     if not form.take("mbarrier::arrive::one"):
         raise Unknown(ins.opcode)
     generic = not form.take("shared::cluster")
@@ -196,4 +203,7 @@ def commit(cx: BlockEmitter, ins: Instruction) -> None:
     place = address(cx, values[0])
     place = f"shared_address({place})" if generic else place
     cx.event("commit", place)
+    if cx.clustered:
+        cx.line(f"cluster_commit(F, C, {place}, {cx.src(values[1], 16) if multicast else 'None'})")
+        return
     cx.line(f"commit(F, C, {place}, {cx.src(values[1], 16) if multicast else '1'})")

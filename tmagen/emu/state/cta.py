@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One CTA: its shared memory, barriers, tensor memory, warps, and the loop that runs them."""
+"""One CTA: its shared memory, barriers, tensor memory and warps."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmagen.emu import mma, tensormap, wgmma
+from tmagen.emu import mma, mma_pair, tensormap, wgmma
 from tmagen.emu.compile import RESERVED_SHARED_BYTES
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
+from tmagen.emu.errors import EmulatorError, Fault
 from tmagen.emu.launch import Dim3, Launch
 from tmagen.emu.memory import GlobalMemory
-from tmagen.emu.report import place_in_shared, waiting_lines
+from tmagen.emu.report import place_in_shared
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
 from tmagen.emu.state.engine import ASYNC, STORE, TENSOR, Engine, make_engine
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tmagen.emu.compile import Program
 
 _NOWHERE = 1 << 40
-_POLL_LIMIT = 1_000_000
 
 
 @dataclass
@@ -56,8 +55,17 @@ class Context:
 class Cta:
     """A CTA from launch to exit. Generated code knows it as `C`."""
 
-    def __init__(self, context: Context, ctaid: Dim3) -> None:
+    def __init__(self, context: Context, ctaid: Dim3, cluster: Any, rank: int, within: Dim3) -> None:
         program, launch = context.program, context.launch
+        self.cluster = cluster
+        self.rank = rank
+        self.base = rank << 24  # of its addresses in the shared window
+        self.cluster_ctaid = within
+        self.cluster_nctaid = launch.cluster
+        self.cluster_nctarank = cluster.size
+        self.is_explicit_cluster = cluster.size > 1 or "explicitcluster" in program.entry.directives
+        self.clusterid: Dim3 = cluster.id
+        self.nclusterid: Dim3 = cluster.count
         self.launch = context
         self.program = program
         self.ctaid = ctaid
@@ -84,12 +92,11 @@ class Cta:
         self.bulk_waiters: list[Fragment] = []
         self.alloc_waiters: list[Fragment] = []
         self.polls = 0
-        self.idle_polls = 0
         self.watch: Any = None  # of a checked run
         self.site = 0  # number of the instruction that runs, in a checked run
         self.frames = 0  # Python frames between generated code and what it calls
         self.clock = 0
-        self.queue: deque[Warp] = deque()
+        self.queue: deque[Warp] = cluster.queue
         self.engine: Engine = make_engine(context.completion, self)
         self.eager = context.completion == "eager"
         self.warps = [self._warp(i) for i in range(self.nwarps)]
@@ -119,59 +126,9 @@ class Cta:
 
     # --- running ------------------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Run to the end. Raises located EmulatorErrors."""
-        queue = self.queue
-        for warp in self.warps:
-            warp.queued = True
-            queue.append(warp)
-        warp = self.warps[0]
-        eager, engine = self.eager, self.engine
-        try:
-            while True:
-                # In rounds: whatever the order within one, no warp gets two turns more than another.
-                while queue:
-                    if not eager:
-                        engine.order(queue)
-                    for _ in range(len(queue)):
-                        warp = queue.popleft()
-                        warp.queued = False
-                        if not eager:
-                            engine.tick()
-                        warp.run()
-                        if self.mma_queue:
-                            self.flush_mma()
-                    if self.polls > 4 * self.nwarps:
-                        self.idle()
-                if not self.live_warps:
-                    break
-                if engine.step():
-                    continue
-                raise self._deadlock()
-            if self.watch is not None:
-                self.watch.ends()
-            self._check_exit()
-        except EmulatorError as error:
-            raise self._locate(error, warp) from error.__cause__
-        except Exception as error:
-            # A hole of the emulator, not of the kernel: said like anything else that it cannot judge.
-            unknown = NotJudged(f"the emulator failed with {type(error).__name__}: {error}")
-            raise self._locate(unknown.with_traceback(error.__traceback__), warp) from error
-
     def idle(self) -> None:
         """Programs that look at barriers again and again need the outstanding work to go on."""
-        self.idle_polls += self.polls
-        self.polls = 0
-        if self.engine.step():
-            self.idle_polls = 0
-        elif self.idle_polls > _POLL_LIMIT:
-            ctas = self.nctaid[0] * self.nctaid[1] * self.nctaid[2]
-            if self.program.uses_global_atomics and ctas > 1:
-                raise NotJudged("CTAs that wait for each other through global memory: they run one after another here")
-            raise Deadlock(
-                f"threads look at memory again and again ({self.idle_polls:,} times) and nothing changes",
-                detail=waiting_lines(self),
-            )
+        self.cluster.idle()
 
     def tick(self, width: int) -> int:
         """Clocks only promise to go on."""
@@ -181,6 +138,7 @@ class Cta:
     def warp_ended(self, warp: Warp) -> None:
         self.live_warps -= 1
         recheck(self)
+        self.cluster.barrier.recheck()
 
     def store_done(self) -> None:
         """A bulk store has completed: wake those whose stores are all done."""
@@ -192,7 +150,7 @@ class Cta:
                 waiting.append(fragment)
         self.bulk_waiters = waiting
 
-    def _check_exit(self) -> None:
+    def check_exit(self) -> None:
         """What may not be left when a CTA has ended."""
         if any(operation.kind == STORE for operation in self.engine.pending):
             # Nobody waited for these stores to read their source: the next CTA may have the memory by now.
@@ -222,7 +180,7 @@ class Cta:
 
     # --- tensor work --------------------------------------------------------------------------------------------------
 
-    def start_mma(self, fragment: Fragment, lane: int, op: mma.Mma) -> None:
+    def start_mma(self, fragment: Fragment, lane: int, op: Any) -> None:
         """Issue an MMA. Those that follow one another run together when somebody needs the result."""
         line = sys._getframe(2 + self.frames).f_lineno
         if self.eager:
@@ -237,10 +195,15 @@ class Cta:
         self.engine.issue(fragment, lane, TENSOR, run)
 
     def flush_mma(self) -> None:
-        ops, lines = self.mma_queue, self.mma_lines
-        self.mma_queue, self.mma_lines = [], []
+        ops, lines = self.mma_queue.copy(), self.mma_lines.copy()
+        # In place: the CTAs of a pair share the lists.
+        self.mma_queue.clear()
+        self.mma_lines.clear()
         if ops[0].__class__ is wgmma.Op:
             wgmma.execute(ops, self.smem)
+            return
+        if ops[0].__class__ is mma_pair.PairMma:
+            self._flush_pairs(ops, lines)
             return
         try:
             mma.execute_chain(ops, self.smem, self.tmem)
@@ -254,13 +217,46 @@ class Cta:
                     break
             raise
 
+    def _flush_pairs(self, ops: list[Any], lines: list[int]) -> None:
+        pair = self.pair
+        smems, tmems = (pair[0].smem, pair[1].smem), (pair[0].tmem, pair[1].tmem)
+        for start, end in mma_pair.chains(ops):
+            try:
+                mma_pair.execute(ops[start:end], smems, tmems)
+            except EmulatorError as error:
+                self.blame(error, lines[start])
+                raise
+
+    @property
+    def pair(self) -> tuple[Cta, Cta]:
+        """The CTAs of even and odd rank that work as one with cta_group::2 (PTX ISA, "CTA Pair"). Raises Fault where
+        the cluster has no such pair or one of them has exited.
+        """
+        if self.cluster.size % 2:
+            raise Fault(f"cta_group::2 in a cluster of {self.cluster.size} CTAs: there are no pairs")
+        even, odd = self.cluster.ctas[self.rank & ~1 : (self.rank & ~1) + 2]
+        for cta in (even, odd):
+            if cta is not self:
+                self.cluster.peer(cta.rank)
+        return even, odd
+
     # --- addresses ----------------------------------------------------------------------------------------------------
 
     def own(self, address: int) -> int:
-        """An address of the shared::cluster window as one of this CTA. Rank 0 is the only one there is."""
-        if address >> 24:
+        """An address of the shared window that has to be this CTA's, counted from the start of its memory."""
+        if address >> 24 != self.rank:
+            self.at(address)
+            raise Fault(f"shared address {address:#x} is in another CTA of the cluster; one of this CTA is needed")
+        return address & 0xFFFFFF
+
+    def at(self, address: int) -> tuple[Cta, int]:
+        """The CTA that an address of the shared::cluster window is in, and the address counted from its start."""
+        rank = address >> 24
+        if rank == self.rank:
+            return self, address & 0xFFFFFF
+        if rank >= self.cluster.size:
             raise Fault(f"shared::cluster address {address:#x} names a CTA that the cluster does not have")
-        return address
+        return self.cluster.peer(rank), address & 0xFFFFFF
 
     def place(self, address: int) -> str:
         """A shared address in words."""
@@ -351,7 +347,7 @@ class Cta:
     def title(self) -> str:
         return f"CTA ({', '.join(map(str, self.ctaid))})"
 
-    def _locate(self, error: EmulatorError, warp: Warp) -> EmulatorError:
+    def locate(self, error: EmulatorError, warp: Warp) -> EmulatorError:
         """Fill in which instruction raised, from the traceback through generated code."""
         trace, line = error.__traceback__, None
         while trace is not None:
@@ -364,15 +360,6 @@ class Cta:
         if error.where is None:
             error.where = self.title
         return error
-
-    def _deadlock(self) -> Deadlock:
-        lines = waiting_lines(self)
-        stuck = sum(1 for warp in self.warps for _ in warp.fragments)
-        return Deadlock(
-            f"{stuck} group{'s' if stuck != 1 else ''} of threads wait and nothing is left that could wake them",
-            where=self.title,
-            detail=lines,
-        )
 
     def listen(self, kind: str, fragment: Fragment, *arguments: Any) -> None:
         """An event for the listeners; only code compiled for listening calls this."""

@@ -10,6 +10,7 @@ operation's reads and writes happen at its completion. Tensor operations of one 
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 from collections import deque
@@ -23,10 +24,13 @@ COPY, STORE, TENSOR, ASYNC = "copy", "store", "tensor", "async"
 POLICIES = ("eager", "lazy", "newest-first", "random")
 
 
+_serials = itertools.count()
+
+
 class Operation:
     """One outstanding operation. `line` is the line of generated code that issued it, for reports."""
 
-    __slots__ = ("done", "kind", "line", "owner", "run")
+    __slots__ = ("done", "kind", "line", "owner", "run", "serial")
 
     def __init__(self, kind: str, owner: tuple[int, int], run: Callable[[], None], line: int) -> None:
         self.kind = kind
@@ -34,6 +38,7 @@ class Operation:
         self.run = run
         self.line = line
         self.done = False
+        self.serial = next(_serials)
 
 
 class Engine:
@@ -53,6 +58,10 @@ class Engine:
     def step(self) -> bool:
         """Nobody can run: complete something. False where nothing is outstanding."""
         return False
+
+    def foremost(self, engines: list[Engine]) -> Engine:
+        """Of the engines of a cluster that have something outstanding, the one to complete it."""
+        return min(engines, key=lambda engine: engine.pending[0].serial)
 
     def tick(self) -> None:
         """A warp is about to run."""
@@ -110,6 +119,9 @@ class Deferred(Engine):
 
 
 class NewestFirst(Deferred):
+    def foremost(self, engines: list[Engine]) -> Engine:
+        return max(engines, key=lambda engine: engine.pending[-1].serial)
+
     def order(self, queue: deque[Any]) -> None:
         queue.reverse()
 
@@ -124,6 +136,9 @@ class Random(Deferred):
     def __init__(self, cta: Any) -> None:
         super().__init__(cta)
         self.random = random.Random(f"{cta.launch.seed} {cta.ctaid}")
+
+    def foremost(self, engines: list[Engine]) -> Engine:
+        return self.random.choice(engines)
 
     def choose(self) -> Operation:
         return self.random.choice(self.eligible())

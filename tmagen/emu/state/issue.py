@@ -12,6 +12,7 @@ from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND
 from tmagen.emu.mma import Mma
+from tmagen.emu.mma_pair import PairMma
 from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick, uniform
 from tmagen.emu.state.engine import COPY, STORE, TENSOR
 from tmagen.emu.state.mbarrier import barrier_at
@@ -23,7 +24,7 @@ _HIGH = 1 << 31
 # --- tensor and bulk copies -------------------------------------------------------------------------------------------
 
 
-def _map(cta: Any, address: int, rank: int) -> TensorMap:
+def map_of(cta: Any, address: int, rank: int) -> TensorMap:
     tmap: TensorMap = cta.tensor_map(address)
     if tmap.rank != rank:
         raise Fault(f"a {rank}d tensor copy with a tensor map of rank {tmap.rank}", rule="TM-08")
@@ -39,11 +40,11 @@ def tma_load(
     frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...], barrier: Any, mask: Any
 ) -> None:
     for lane in frag.lanes.lanes:
-        tmap = _map(cta, pick(tmap_address, lane), len(coords))
+        tmap = map_of(cta, pick(tmap_address, lane), len(coords))
         dst, at, target = (
             cta.own(pick(place, lane)),
             cta.own(pick(barrier, lane)),
-            tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords]),
+            signed_coords(coords, lane),
         )
         own_mask(pick(mask, lane))
         phase = barrier_at(cta, at).phase
@@ -60,17 +61,26 @@ class _Load:
 
     def __call__(self) -> None:
         cta, tmap, dst, coords, at, phase = self.args
-        if cta.mma_queue:
-            cta.flush_mma()
-        if cta.low_barrier < dst + tmap.footprint and dst < cta.high_barrier:
-            cta.check_overwrite(dst, tmap.footprint, "tensor copy")
-        if dst < cta.first_shared:
-            cta.bad_shared(dst, tmap.footprint, "tensor copy")
-        nbytes = tma.load(tmap, cta.memory, cta.smem, dst, coords)
-        _complete(cta, at, phase, nbytes)
+        complete_bytes(cta, at, phase, write_box(cta, tmap, dst, coords))
 
 
-def _complete(cta: Any, at: int, phase: int, nbytes: int) -> None:
+def write_box(cta: Any, tmap: TensorMap, dst: int, coords: tuple[int, ...]) -> int:
+    """Fill a box of a CTA's shared memory; the bytes that an mbarrier is told of."""
+    if cta.mma_queue:
+        cta.flush_mma()
+    if cta.low_barrier < dst + tmap.footprint and dst < cta.high_barrier:
+        cta.check_overwrite(dst, tmap.footprint, "tensor copy")
+    if dst < cta.first_shared:
+        cta.bad_shared(dst, tmap.footprint, "tensor copy")
+    return tma.load(tmap, cta.memory, cta.smem, dst, coords)
+
+
+def signed_coords(coords: tuple[Any, ...], lane: int) -> tuple[int, ...]:
+    """The coordinates of one lane, which are signed."""
+    return tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords])
+
+
+def complete_bytes(cta: Any, at: int, phase: int, nbytes: int) -> None:
     """Bytes arrive on a barrier. The phase that they were issued in expects them, so it cannot have ended before."""
     barrier = barrier_at(cta, at)
     if barrier.phase != phase:
@@ -84,8 +94,8 @@ def _complete(cta: Any, at: int, phase: int, nbytes: int) -> None:
 
 def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...]) -> None:
     for lane in frag.lanes.lanes:
-        tmap = _map(cta, pick(tmap_address, lane), len(coords))
-        src, target = cta.own(pick(place, lane)), tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords])
+        tmap = map_of(cta, pick(tmap_address, lane), len(coords))
+        src, target = cta.own(pick(place, lane)), signed_coords(coords, lane)
 
         def run(tmap: TensorMap = tmap, src: int = src, target: tuple[int, ...] = target) -> None:
             if cta.mma_queue:
@@ -100,7 +110,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
         dst, at = cta.own(pick(place, lane)), cta.own(pick(barrier, lane))
         src, n = pick(source, lane), pick(nbytes, lane)
         own_mask(pick(mask, lane))
-        _check_bulk(dst, src, n)
+        check_bulk(dst, src, n)
         phase = barrier_at(cta, at).phase
 
         def run(dst: int = dst, src: int = src, n: int = n, at: int = at, phase: int = phase) -> None:
@@ -110,7 +120,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
             cta.check_overwrite(dst, n, "bulk copy")
             if n:
                 cta.smem[dst : dst + n] = cta.memory.view(src, n)
-            _complete(cta, at, phase, n)
+            complete_bytes(cta, at, phase, n)
 
         cta.engine.issue(frag, lane, COPY, run)
 
@@ -118,7 +128,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
 def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -> None:
     for lane in frag.lanes.lanes:
         dst, src, n = pick(target, lane), cta.own(pick(place, lane)), pick(nbytes, lane)
-        _check_bulk(src, dst, n)
+        check_bulk(src, dst, n)
         cta.check_shared(src, n, "bulk copy")
 
         def run(dst: int = dst, src: int = src, n: int = n) -> None:
@@ -130,7 +140,7 @@ def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -
         _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
 
 
-def _check_bulk(shared: int, other: int, nbytes: int) -> None:
+def check_bulk(shared: int, other: int, nbytes: int) -> None:
     if shared % 16 or other % 16 or nbytes % 16:
         raise Fault(
             f"bulk copy of {nbytes} bytes, shared address {shared:#x}, global address {other:#x}: "
@@ -304,6 +314,26 @@ def mma(
             mask,
         )
         cta.start_mma(frag, lane, op)
+
+
+def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
+    """tcgen05.mma.cta_group::2: the MMA of both CTAs of the pair; k lanes that execute it issue k."""
+    assert cta.pair
+    kind, d, a, b, idesc, accumulate, in_tmem, scale, disable = operands
+    for lane in frag.lanes.lanes:
+        words = None if disable is None else tuple([pick(word, lane) for word in disable])
+        op = Mma(
+            kind,
+            pick(d, lane),
+            pick(a, lane),
+            pick(b, lane),
+            pick(idesc, lane),
+            bool(pick(accumulate, lane)),
+            in_tmem,
+            scale,
+            words if words and any(words) else None,
+        )
+        cta.start_mma(frag, lane, PairMma(op))
 
 
 def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster: CTAs that run together, and the loop that runs their warps (PTX ISA, "Cluster of Cooperative Thread
+Arrays"). A launch without clusters has clusters of one CTA.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
+from tmagen.emu.launch import Dim3
+from tmagen.emu.report import waiting_lines
+from tmagen.emu.state.cluster_barrier import ClusterBarrier
+from tmagen.emu.state.convergence import Warp
+from tmagen.emu.state.cta import Context, Cta
+
+_POLL_LIMIT = 1_000_000
+
+
+class Cluster:
+    """The CTAs of one cluster, by rank, from launch to exit."""
+
+    def __init__(self, context: Context, number: int) -> None:
+        launch = context.launch
+        shape, grid = launch.cluster, launch.grid
+        self.count: Dim3 = (grid[0] // shape[0], grid[1] // shape[1], grid[2] // shape[2])
+        self.id: Dim3 = coordinates(number, self.count)
+        self.shape = shape
+        self.size = shape[0] * shape[1] * shape[2]
+        self.queue: deque[Warp] = deque()
+        self.barrier = ClusterBarrier(self)
+        self.context = context
+        self.idle_polls = 0
+        self.ctas: list[Cta] = []
+        for rank in range(self.size):
+            within = coordinates(rank, shape)
+            ctaid = tuple(c * n + w for c, n, w in zip(self.id, shape, within, strict=True))
+            self.ctas.append(Cta(context, ctaid, self, rank, within))  # type: ignore[arg-type]
+        if context.program.pairs:
+            # MMAs of a pair see both CTAs' memory, so whoever needs it up to date finds the same queue.
+            for even, odd in zip(self.ctas[::2], self.ctas[1::2], strict=False):
+                odd.mma_queue, odd.mma_lines = even.mma_queue, even.mma_lines
+
+    def peer(self, rank: int) -> Cta:
+        """The CTA of a rank. Raises Fault where there is none, or none any more."""
+        if not 0 <= rank < self.size:
+            raise Fault(f"CTA rank {rank} in a cluster of {self.size}: there is no such CTA")
+        cta = self.ctas[rank]
+        if not cta.live_warps:
+            raise Fault(f"the shared memory of CTA rank {rank} is used after that CTA has exited")
+        return cta
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run to the end. Raises located EmulatorErrors."""
+        queue, ctas = self.queue, self.ctas
+        for cta in ctas:
+            for warp in cta.warps:
+                warp.queued = True
+                queue.append(warp)
+        warp = ctas[0].warps[0]
+        engine = ctas[0].engine
+        eager = ctas[0].eager
+        limit = 4 * ctas[0].nwarps
+        try:
+            while True:
+                # In rounds: whatever the order within one, no warp gets two turns more than another.
+                while queue:
+                    if not eager:
+                        engine.order(queue)
+                    for _ in range(len(queue)):
+                        warp = queue.popleft()
+                        warp.queued = False
+                        cta = warp.cta
+                        if not eager:
+                            cta.engine.tick()
+                        warp.run()
+                        if cta.mma_queue:
+                            cta.flush_mma()
+                    for cta in ctas:
+                        if cta.polls > limit:
+                            self.idle()
+                            break
+                for cta in ctas:
+                    if cta.live_warps:
+                        break
+                else:
+                    break
+                if not self.step():
+                    raise self._deadlock()
+            for cta in ctas:
+                if cta.watch is not None:
+                    cta.watch.ends()
+            for cta in ctas:
+                cta.check_exit()
+        except EmulatorError as error:
+            raise warp.cta.locate(error, warp) from error.__cause__
+        except Exception as error:
+            # A hole of the emulator, not of the kernel: said like anything else that it cannot judge.
+            unknown = NotJudged(f"the emulator failed with {type(error).__name__}: {error}")
+            raise warp.cta.locate(unknown.with_traceback(error.__traceback__), warp) from error
+
+    def step(self) -> bool:
+        """Nobody can run: complete an asynchronous operation. False where none is outstanding."""
+        engines = [cta.engine for cta in self.ctas if cta.engine.pending]
+        if not engines:
+            return False
+        return (engines[0] if len(engines) == 1 else engines[0].foremost(engines)).step()
+
+    def idle(self) -> None:
+        """Programs that look at barriers again and again need the outstanding work to go on."""
+        for cta in self.ctas:
+            self.idle_polls += cta.polls
+            cta.polls = 0
+        if self.step():
+            self.idle_polls = 0
+        elif self.idle_polls > _POLL_LIMIT:
+            context = self.context
+            if context.program.uses_global_atomics and self.count != (1, 1, 1):
+                raise NotJudged("CTAs that wait for each other through global memory: they run one after another here")
+            raise Deadlock(
+                f"threads look at memory again and again ({self.idle_polls:,} times) and nothing changes",
+                detail=[line for cta in self.ctas for line in waiting_lines(cta)],
+            )
+
+    def _deadlock(self) -> Deadlock:
+        lines = [line for cta in self.ctas for line in waiting_lines(cta)]
+        stuck = sum(1 for cta in self.ctas for warp in cta.warps for _ in warp.fragments)
+        return Deadlock(
+            f"{stuck} group{'s' if stuck != 1 else ''} of threads wait and nothing is left that could wake them",
+            where=next(cta for cta in self.ctas if cta.live_warps).title,
+            detail=lines,
+        )
+
+
+def coordinates(index: int, extents: Dim3) -> Dim3:
+    """The place of number `index` in a grid, x fastest."""
+    return index % extents[0], index // extents[0] % extents[1], index // (extents[0] * extents[1])

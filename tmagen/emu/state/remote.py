@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What block functions call in a launch with clusters: operations on shared memory and barriers of any CTA of it.
+
+An address of the shared window carries the rank of its CTA from bit 24 on, the CTA's own addresses too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tmagen.emu.compile_emit import SHARED_WINDOW
+from tmagen.emu.errors import Fault
+from tmagen.emu.isa import access
+from tmagen.emu.isa.values import ND, UNSIGNED
+from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.engine import COPY, TENSOR
+from tmagen.emu.state.issue import check_bulk, complete_bytes, map_of, signed_coords, write_box
+from tmagen.emu.state.mbarrier import barrier_at, mbar_arrive, mbar_complete, mbar_drop, mbar_expect
+from tmagen.emu.tensormap import TensorMap
+
+RANK_SHIFT = 24
+_WITHIN = (1 << RANK_SHIFT) - 1
+
+
+def each_cta(frag: Fragment, cta: Any, address: Any) -> Iterator[tuple[Any, Any]]:
+    """(CTA, addresses within it), with the fragment's lanes narrowed to those that name that CTA."""
+    if address.__class__ is not ND:
+        yield cta.at(address)
+        return
+    whole = frag.lanes
+    by_rank: dict[int, int] = {}
+    for lane in whole.lanes:
+        rank = address.item(lane) >> RANK_SHIFT
+        by_rank[rank] = by_rank.get(rank, 0) | 1 << lane
+    within = address & np.array(_WITHIN, address.dtype)
+    try:
+        for rank, mask in by_rank.items():
+            frag.lanes = lane_set(mask)
+            yield cta.at(rank << RANK_SHIFT)[0], within
+    finally:
+        frag.lanes = whole
+
+
+# --- loads, stores, atomics -------------------------------------------------------------------------------------------
+
+
+def ld_cluster(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
+    if address.__class__ is not ND:
+        holder, place = cta.at(address)
+        return access.ld_shared(frag, holder, place, nbytes)
+    out = np.zeros(32, UNSIGNED[8 * nbytes])
+    for peer, at in each_cta(frag, cta, address):
+        where = frag.lanes.where
+        out[where] = access.ld_shared(frag, peer, at, nbytes)[where]
+    return out
+
+
+def ld_cluster_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    return tuple(ld_cluster(frag, cta, address + i * nbytes, nbytes) for i in range(count))
+
+
+def st_cluster(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        access.st_shared(frag, peer, at, nbytes, value)
+
+
+def st_cluster_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        access.st_shared_vector(frag, peer, at, nbytes, values)
+
+
+# --- mbarriers --------------------------------------------------------------------------------------------------------
+
+
+def remote_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        mbar_arrive(frag, peer, at, count, expect)
+
+
+def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        mbar_drop(frag, peer, at, count)
+
+
+def remote_expect(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        mbar_expect(frag, peer, at, nbytes)
+
+
+def remote_complete(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        mbar_complete(frag, peer, at, nbytes)
+
+
+# --- addresses --------------------------------------------------------------------------------------------------------
+
+
+def map_cta(frag: Fragment, cta: Any, address: Any, rank: Any, generic: bool) -> Any:
+    """mapa: the address of the same variable in the CTA of `rank`. Raises Fault for a rank that does not exist."""
+    for lane in frag.lanes.lanes:
+        if pick(rank, lane) >= cta.cluster.size:
+            raise Fault(f"mapa to CTA rank {pick(rank, lane)} in a cluster of {cta.cluster.size}")
+    if generic:
+        if rank.__class__ is ND:
+            rank = rank.astype(np.uint64)
+        return (address & (_WITHIN | SHARED_WINDOW)) | (rank << RANK_SHIFT)
+    return (address & _WITHIN) | (rank << RANK_SHIFT)
+
+
+def rank_of(address: Any) -> Any:
+    """getctarank."""
+    rank = address >> RANK_SHIFT & 0xFF
+    return rank.astype(np.uint32) if rank.__class__ is ND else rank
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+def _receivers(cta: Any, place: int, barrier: int, mask: int | None, pair: bool) -> list[tuple[Any, Any]]:
+    """(CTA that gets the bytes, CTA whose barrier is told) of a copy (PTX ISA, "cp.async.bulk.tensor").
+
+    With .cta_group::2 the barrier may be in the other CTA of the pair; multicast then tells, for each receiver, the CTA
+    of its pair that is even or odd as the barrier's is.
+    """
+    target, holder = cta.at(place)[0], cta.at(barrier)[0]
+    if mask is None:
+        if holder is not target and not (pair and holder.rank ^ target.rank == 1):
+            raise Fault(
+                f"a copy to the shared memory of CTA rank {target.rank} completes on an mbarrier of CTA rank "
+                f"{holder.rank}: both must be in one CTA"
+            )
+        return [(target, holder)]
+    if not mask or mask >> cta.cluster.size:
+        raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of {cta.cluster.size}")
+    ranks = [rank for rank in range(cta.cluster.size) if mask >> rank & 1]
+    return [
+        (cta.cluster.peer(rank), cta.cluster.peer((rank & ~1 | holder.rank & 1) if pair else rank)) for rank in ranks
+    ]
+
+
+def _check_alive(issuer: Any, *ctas: Any) -> None:
+    """Raises Fault where an operation reaches a CTA that has exited."""
+    for cta in ctas:
+        if cta is not issuer:
+            cta.cluster.peer(cta.rank)
+
+
+access.LOADS["cluster"] = ld_cluster
+access.VECTOR_LOADS["cluster"] = ld_cluster_vector
+access.STORES["cluster"] = st_cluster
+access.VECTOR_STORES["cluster"] = st_cluster_vector
+
+
+def cluster_load(
+    frag: Fragment,
+    cta: Any,
+    place: Any,
+    tmap_address: Any,
+    coords: tuple[Any, ...],
+    barrier: Any,
+    mask: Any,
+    pair: bool,
+) -> None:
+    """A tensor copy to one CTA, or to the same place in several (`mask` not None)."""
+    for lane in frag.lanes.lanes:
+        tmap = map_of(cta, pick(tmap_address, lane), len(coords))
+        target = signed_coords(coords, lane)
+        dst, at = pick(place, lane), pick(barrier, lane)
+        for receiver, holder in _receivers(cta, dst, at, None if mask is None else pick(mask, lane), pair):
+            phase = barrier_at(holder, at & _WITHIN).phase
+
+            def run(
+                tmap: TensorMap = tmap,
+                target: tuple[int, ...] = target,
+                receiver: Any = receiver,
+                holder: Any = holder,
+                dst: int = dst & _WITHIN,
+                at: int = at & _WITHIN,
+                phase: int = phase,
+            ) -> None:
+                _check_alive(cta, receiver, holder)
+                complete_bytes(holder, at, phase, write_box(receiver, tmap, dst, target))
+
+            cta.engine.issue(frag, lane, COPY, run)
+
+
+def cluster_bulk_load(
+    frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, barrier: Any, mask: Any, shared: bool
+) -> None:
+    """Contiguous bytes from global memory, or from the CTA's own shared memory, to one CTA or several."""
+    for lane in frag.lanes.lanes:
+        dst, at, src, n = pick(place, lane), pick(barrier, lane), pick(source, lane), pick(nbytes, lane)
+        if shared:
+            src = cta.own(src)
+            cta.check_shared(src, n, "bulk copy")
+        check_bulk(dst & _WITHIN, src, n)
+        for receiver, holder in _receivers(cta, dst, at, None if mask is None else pick(mask, lane), False):
+            phase = barrier_at(holder, at & _WITHIN).phase
+
+            def run(
+                receiver: Any = receiver,
+                holder: Any = holder,
+                dst: int = dst & _WITHIN,
+                src: int = src,
+                n: int = n,
+                at: int = at & _WITHIN,
+                phase: int = phase,
+            ) -> None:
+                _check_alive(cta, receiver, holder)
+                if receiver.mma_queue:
+                    receiver.flush_mma()
+                receiver.check_shared(dst, n, "bulk copy")
+                receiver.check_overwrite(dst, n, "bulk copy")
+                if n:
+                    receiver.smem[dst : dst + n] = cta.smem[src : src + n] if shared else cta.memory.view(src, n)
+                complete_bytes(holder, at, phase, n)
+
+            cta.engine.issue(frag, lane, COPY, run)
+
+
+def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...], barrier: Any) -> None:
+    """st.async: a store whose bytes an mbarrier of the same CTA is told of."""
+    for lane in frag.lanes.lanes:
+        dst, at = pick(address, lane), pick(barrier, lane)
+        ((receiver, holder),) = _receivers(cta, dst, at, None, False)
+        phase = barrier_at(holder, at & _WITHIN).phase
+        raw = b"".join(int(pick(value, lane)).to_bytes(nbytes, "little") for value in values)
+
+        def run(
+            receiver: Any = receiver,
+            dst: int = dst & _WITHIN,
+            raw: bytes = raw,
+            at: int = at & _WITHIN,
+            phase: int = phase,
+        ) -> None:
+            _check_alive(cta, receiver)
+            if receiver.mma_queue:
+                receiver.flush_mma()
+            receiver.check_shared(dst, len(raw), "st.async", len(raw))
+            receiver.check_overwrite(dst, len(raw), "st.async")
+            receiver.smem[dst : dst + len(raw)] = np.frombuffer(raw, np.uint8)
+            complete_bytes(receiver, at, phase, len(raw))
+
+        cta.engine.issue(frag, lane, COPY, run)
+
+
+# --- tensor cores -----------------------------------------------------------------------------------------------------
+
+
+def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
+    """Arrive on one mbarrier, or on that of the same place in several CTAs, when the thread's MMAs are complete."""
+    for lane in frag.lanes.lanes:
+        holder, at = cta.at(pick(barrier, lane))
+        holders = [holder]
+        if mask is not None:
+            chosen = pick(mask, lane)
+            if not chosen or chosen >> cta.cluster.size:
+                raise Fault(f"multicast to CTA mask {chosen:#x} in a cluster of {cta.cluster.size}")
+            holders = [cta.cluster.peer(rank) for rank in range(cta.cluster.size) if chosen >> rank & 1]
+        for target in holders:
+            barrier_at(target, at)
+
+            def run(target: Any = target, at: int = at) -> None:
+                if cta.mma_queue:
+                    cta.flush_mma()
+                _check_alive(cta, target)
+                barrier_at(target, at).arrive()
+
+            cta.engine.issue(frag, lane, TENSOR, run)
