@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "cli_explain",
     "explain-check": "cli_explain_check",
     "verify": "cli_verify",
+    "diff": "cli_diff",
     "check": "cli_check",
     "run": "cli_run",
     "bench": "cli_bench",
