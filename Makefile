@@ -68,6 +68,10 @@ regen: .venv/run.stamp  ## Write generated/ anew from the templates, and the pag
 bench: .venv/dev.stamp  ## Measure what the project promises to be fast at
 	$(BIN)/python -m benchmarks
 
+.PHONY: mutants
+mutants: .venv/dev.stamp  ## Break kernels one way after another, and see that the checker names the rule
+	$(BIN)/python -m tools.mutants
+
 .PHONY: clean
 clean:  ## Remove what was built, and the environment
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

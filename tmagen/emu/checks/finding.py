@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -116,7 +117,18 @@ class Finding:
 
 def place_of(instruction: Instruction, where: str) -> Place:
     source = instruction.source
-    return Place(instruction.text, instruction.line, (source.file, source.line) if source else None, where)
+    text = _VECTOR.sub(_shortened, instruction.text)
+    return Place(text, instruction.line, (source.file, source.line) if source else None, where)
+
+
+_VECTOR = re.compile(r"\{([^{}]*)\}")
+_MOST_ITEMS = 8
+
+
+def _shortened(match: re.Match[str]) -> str:
+    """A vector of registers, without those between its first and its last where there are many."""
+    items = [item.strip() for item in match[1].split(",")]
+    return match[0] if len(items) <= _MOST_ITEMS else f"{{{items[0]}, ..., {items[-1]}}}"
 
 
 class Collector:
