@@ -22,14 +22,26 @@ from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
-from tmagen.emu.state import barriers, cluster_barrier, convergence, copies, issue, lanes, maps, matrix, remote, warpgroup
+from tmagen.emu.state import (
+    barriers,
+    cluster_barrier,
+    convergence,
+    copies,
+    issue,
+    lanes,
+    launch_control,
+    maps,
+    matrix,
+    remote,
+    warpgroup,
+)
 from tmagen.emu.state import mbarrier as mbarriers
 
 BlockFunction = Callable[[Any, Any], int]
 RESERVED_SHARED_BYTES = 1024
 """Shared addresses below this belong to the system on sm_90 and later (PTX ISA, "%reserved_smem_offset_...")."""
 
-POISON = {1: False, 8: 0xA5, 16: 0xA5A5, 32: 0xA5A5A5A5, 64: 0xA5A5A5A5A5A5A5A5}
+POISON = {1: False, 8: 0xA5, 16: 0xA5A5, 32: 0xA5A5A5A5, 64: 0xA5A5A5A5A5A5A5A5, 128: 0}
 """What a register holds before its first write: odd, and the same in every run."""
 
 
@@ -87,7 +99,7 @@ def compile_entry(
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
     sources = (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup)
-    for source in (*sources, copies, maps, cluster_barrier, remote):
+    for source in (*sources, copies, maps, cluster_barrier, remote, launch_control):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:

@@ -69,7 +69,10 @@ def run(
     if listener is not None and jobs > 1:
         raise ValueError("a listener hears one process alone: jobs = 1")
     started = time.perf_counter()
-    program = compile_entry(module, launch.kernel, listening=listener is not None, checked=checks, clustered=_is_clustered(launch))
+    clustered = _is_clustered(launch)
+    program = compile_entry(
+        module, launch.kernel, listening=listener is not None, checked=checks, clustered=clustered
+    )
     _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
     context = Context(
@@ -82,13 +85,14 @@ def run(
         listener=listener,
         sm_count=_SM_COUNT.get(_target(module), 148),
     )
-    if checks and _is_clustered(launch):
+    if checks and clustered:
         raise NotJudged("checks of a launch with clusters")
     if checks:
         context.session = Session(program, memory, context.shared_end, strict=strict)
     gx, gy, gz = launch.grid
     total = gx * gy * gz
-    jobs = 1 if program.uses_global_atomics else max(1, min(jobs, total // _cluster_size(launch)))
+    alone = program.uses_global_atomics or (program.takes_clusters and total > _MAX_PORTIONS)
+    jobs = 1 if alone else max(1, min(jobs, total // _cluster_size(launch)))
     with _one_blas_thread():
         findings = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
     return RunResult(total, time.perf_counter() - started, completion, jobs, findings)
@@ -98,7 +102,9 @@ def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple
     session = context.session
     size = _cluster_size(context.launch)
     try:
-        for index in range(total // size):
+        waiting = iter(range(total // size))
+        context.next_cluster = lambda: next(waiting, None)
+        for index in waiting:
             Cluster(context, index).run()
             if progress is not None:
                 progress((index + 1) * size, total)
@@ -270,6 +276,14 @@ def _take(context: Context, number: int, total: int, jobs: int, counters: mmap.m
     done = 0
     size = _cluster_size(context.launch)
     clusters = total // size
+
+    def take() -> int | None:
+        nonlocal done
+        raw = os.read(queue, 8)
+        done += size if raw else 0
+        return int.from_bytes(raw, "little") if raw else None
+
+    context.next_cluster = take
     while raw := os.read(queue, 8):
         (first,) = struct.unpack("<q", raw)
         for index in range(first, min(clusters, first + _portion(clusters))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The barrier of a cluster, and stores that an mbarrier of a peer is told of (PTX ISA, "barrier.cluster", "st.async")."""
+"""The barrier of a cluster, and stores that an mbarrier is told of (PTX ISA, "barrier.cluster", "st.async")."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from tmagen.emu.isa import (  # noqa: F401
     cp_async,
     floating,
     integer,
+    launch_control,
     logic,
     maps,
     matrix,

@@ -88,6 +88,11 @@ def ld(cx: Emitter, ins: Instruction) -> None:
     nbytes = width // 8
     space, place = _place(cx, ins, space, address(cx, a))
     cx.event("load", repr(space), place, str(nbytes * count))
+    if kind == "b128":
+        if count > 1 or cx.width_of(d) != 128:
+            raise Unknown(ins.opcode)
+        cx.line(f"{cx.dst(d)} = wide_of_lanes(F, *ld_{space}_vector(F, C, {place}, 8, 2))")
+        return
     items = d.items if isinstance(d, Vec) else (d,)
     if len(items) != count:
         raise Unknown(f"{ins.opcode} with {len(items)} results")
@@ -123,7 +128,9 @@ def _shared_stores(cx: Emitter, run: list[Instruction]) -> bool:
         return False
     space, count, policy = _qualifiers(form)
     nbytes = WIDTH[kind] // 8
-    if space != "shared" or "shared::cluster" in run[0].parts or policy or nbytes * count > 16 or any(len(ins.operands) != 2 for ins in run):
+    if space != "shared" or "shared::cluster" in run[0].parts or policy or nbytes * count > 16:
+        return False
+    if any(len(ins.operands) != 2 for ins in run):
         return False
     places, values = [], []
     for ins in run:
@@ -157,6 +164,10 @@ def st(cx: Emitter, ins: Instruction) -> None:
     if len(items) != count or nbytes * count > 16:
         raise Unknown(ins.opcode)
     values = [cx.sized(item, width) for item in items]
+    if kind == "b128":
+        if count > 1:
+            raise Unknown(ins.opcode)
+        nbytes, count, values = 8, 2, [f"({values[0]} & {(1 << 64) - 1})", f"({values[0]} >> 64)"]
     cx.event("store", repr(space), place, str(nbytes * count))
     if count == 1:
         cx.line(f"st_{space}(F, C, {place}, {nbytes}, {values[0]})")

@@ -38,6 +38,11 @@ def mov(cx: Emitter, ins: Instruction) -> None:
     elif isinstance(a, Vec):
         step = width // len(a.items)
         items = [cx.sized(item, step) for item in a.items]
+        if width == 128:
+            if len(items) != 2:
+                raise Unknown(ins.opcode)
+            cx.line(f"{cx.dst(d)} = wide({', '.join(items)})")
+            return
         if step == 32 and len(items) == 2:
             low, high = items
             cx.line(f"c, n = {low}, {high}")

@@ -6,6 +6,7 @@ Arrays"). A launch without clusters has clusters of one CTA.
 from __future__ import annotations
 
 from collections import deque
+
 from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3
 from tmagen.emu.report import waiting_lines
@@ -23,8 +24,8 @@ class Cluster:
         launch = context.launch
         shape, grid = launch.cluster, launch.grid
         self.count: Dim3 = (grid[0] // shape[0], grid[1] // shape[1], grid[2] // shape[2])
-        self.id: Dim3 = coordinates(number, self.count)
         self.shape = shape
+        self.id: Dim3 = coordinates(number, self.count)
         self.size = shape[0] * shape[1] * shape[2]
         self.queue: deque[Warp] = deque()
         self.barrier = ClusterBarrier(self)
@@ -39,6 +40,11 @@ class Cluster:
             # MMAs of a pair see both CTAs' memory, so whoever needs it up to date finds the same queue.
             for even, odd in zip(self.ctas[::2], self.ctas[1::2], strict=False):
                 odd.mma_queue, odd.mma_lines = even.mma_queue, even.mma_lines
+
+    def first_ctaid(self, number: int) -> Dim3:
+        """The place in the grid of the first CTA of cluster `number`."""
+        x, y, z = coordinates(number, self.count)
+        return x * self.shape[0], y * self.shape[1], z * self.shape[2]
 
     def peer(self, rank: int) -> Cta:
         """The CTA of a rank. Raises Fault where there is none, or none any more."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,21 @@ class Context:
     listener: Any = None
     session: Any = None  # of a checked run
     sm_count: int = 148
+    next_cluster: Callable[[], int | None] | None = None  # gives clusters that have not been launched
+    _asked: int = 0
+    _random: random.Random | None = None
+
+    def take_cluster(self) -> int | None:
+        """Cancel the launch of a cluster; its number, or None. A request may fail at any time: lazy completion always
+        refuses, newest-first every other time, random at random (PTX ISA, "clusterlaunchcontrol.try_cancel").
+        """
+        self._asked += 1
+        if self._random is None:
+            self._random = random.Random(f"{self.seed} clusters")
+        refuses = {"lazy": True, "newest-first": not self._asked % 2, "random": self._random.random() < 0.25}
+        if refuses.get(self.completion, False) or self.next_cluster is None:
+            return None
+        return self.next_cluster()
 
     @property
     def shared_end(self) -> int:
