@@ -55,7 +55,7 @@ def test_presets(hopper: PyCudaGpu, preset: str) -> None:
     kernel = build_kernel(on_sm_90a(PRESETS[preset].spec), hopper.info)
     shapes = None if None in kernel.static_mnk else [Shape(*kernel.static_mnk)]  # type: ignore[arg-type]
     before = free_bytes()
-    cases, _ = validate(kernel, hopper, shapes, RunSettings(seeds=(0, 1), repeat=8), torch=find_torch())
+    cases, _ = validate(kernel, hopper, shapes, RunSettings(repeat=8), torch=find_torch())
     assert [case.line() for case in cases if case.verdict is not Verdict.PASSED] == []
     if find_torch() is None:
         assert free_bytes() >= before - (2 << 20)

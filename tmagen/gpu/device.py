@@ -112,7 +112,7 @@ class Gpu(Protocol):
         """A kernel by its C symbol, allowed so much dynamic shared memory. Raises DriverError."""
 
     def launch(self, kernel: Any, grid: Dim3, block: Dim3, smem_bytes: int, parameters: bytes) -> None:
-        """Starts a kernel on the stream. Raises DriverError."""
+        """Starts a kernel on the stream, its parameters laid out as its cubin says. Raises DriverError."""
 
     def wait(self, seconds: float) -> None:
         """Until the stream's work is done. Raises KernelFaultError, or HangError after so many seconds."""

@@ -14,6 +14,7 @@ from tmagen.bind import LeadingDims, bind
 from tmagen.emit import emit
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.gpu.compile import GemmArgs, LaunchLibrary, cubin_by_nvcc, cubin_by_pycuda, launch_library
+from tmagen.gpu.cubin import cubin_parameters
 from tmagen.gpu.device import DeviceInfo, Dim3, Gpu, require_arch
 from tmagen.gpu.errors import GpuError
 from tmagen.gpu.parameters import parameter_block
@@ -85,9 +86,9 @@ class PlannedKernel:
         if bound is None:
             return lambda: None
         assert bound.cluster == (1, 1, 1)  # a larger one needs another call
-        parameters = parameter_block(
-            self.plan, bound, dict(zip("ABD", addresses, strict=True)), self._encode or encoder()
-        )
+        addressed = dict(zip("ABD", addresses, strict=True))
+        block = parameter_block(self.plan, bound, addressed, self._encode or encoder())
+        parameters = cubin_parameters(self._cubin, self.plan.launch.kernel).buffer(block)
         function = self._function(gpu)
         return lambda: gpu.launch(function, bound.grid, bound.block, bound.smem_bytes, parameters)
 
