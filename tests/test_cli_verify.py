@@ -24,8 +24,8 @@ class Report:
     def __init__(self, exit_code: int) -> None:
         self.exit_code = exit_code
 
-    def text(self) -> str:
-        return "the report"
+    def summary(self) -> str:
+        return "the summary"
 
     def to_dict(self) -> dict[str, int]:
         return {"exit_code": self.exit_code}
@@ -57,14 +57,14 @@ def test_defaults(calls: Calls, capsys: Capture) -> None:
     assert calls.subject == Gemm()
     assert calls.shapes is None
     options = calls.options
-    assert (options["completion"], options["inputs"], options["seed"]) == ("all", "both", 0)
+    assert (options["completion"], options["inputs"], options["seed"]) == (None, None, 0)
     assert (options["lds"], options["jobs"], options["nvcc"]) == (None, None, None)
-    assert capsys.readouterr() == ("the report\n", "")
+    assert capsys.readouterr() == ("the summary\n", "")
 
 
 def test_every_option(calls: Calls) -> None:
     arguments = "--shape 512,512,512 --shape 129,136,72 --completion lazy --input normal --seed 7 --ld 520,528,536"
-    more = "--jobs 2 --nvcc /opt/nvcc --dtype bf16 --pipe-depth 1"
+    more = "--jobs 2 --nvcc /opt/nvcc --dtype bf16 --pipe-depth 1 -x"
     assert main(["verify", *arguments.split(), *more.split()]) == 0
     operands = Problem(DType.BF16, DType.BF16, DType.BF16)
     assert calls.subject == Gemm(operands, pipeline=Pipeline(1, Policy.SERIAL))
@@ -72,7 +72,7 @@ def test_every_option(calls: Calls) -> None:
     options = calls.options
     assert (options["completion"], options["inputs"], options["seed"]) == ("lazy", "normal", 7)
     assert (options["lds"].a, options["lds"].b, options["lds"].d) == (520, 528, 536)
-    assert (options["jobs"], options["nvcc"]) == (2, "/opt/nvcc")
+    assert (options["jobs"], options["nvcc"], options["fail_fast"]) == (2, "/opt/nvcc", True)
 
 
 def test_shapes_to_try_are_not_baked_in(calls: Calls) -> None:

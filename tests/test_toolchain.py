@@ -97,8 +97,9 @@ def test_cuda_home_comes_before_path(fresh_search: pytest.MonkeyPatch, tmp_path:
 def test_named_compiler_that_does_not_serve_is_an_error(fresh_search: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="does not know compute_100a"):
         find_nvcc(toolkit(tmp_path / "old", OLD_NVCC))
-    with pytest.raises(ToolchainError, match="no such program"):
+    with pytest.raises(ToolchainError, match="no such program") as raised:
         find_nvcc(tmp_path / "missing" / "nvcc")
+    assert "try: no --nvcc: CUDA_HOME" in raised.value.report(), "installing one more would not help"
 
 
 def test_no_compiler_at_all_says_how_to_install_one(fresh_search: pytest.MonkeyPatch, tmp_path: Path) -> None:

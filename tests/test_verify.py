@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from tmagen.emit import emit
 from tmagen.errors import SpecError, TmagenError
 from tmagen.ir import Gemm, Pipeline, Policy, Problem, Schedule, Shape, Target, Tile
 from tmagen.plan import plan
-from tmagen.verify import CaseReport, LeadingDims, NoProgress, Report, Verdict, verify
+from tmagen.toolchain import CompileError
+from tmagen.verify import CaseReport, LeadingDims, NoProgress, Report, StreamedText, Verdict, verify
 from tmagen.verify.run import target_of
 
 STEP4 = Gemm(pipeline=Pipeline(depth=1, policy=Policy.SERIAL))
@@ -45,7 +47,7 @@ def test_default_set_passes(everything: Report) -> None:
 
 
 def test_every_order_and_input_of_every_shape(everything: Report) -> None:
-    ways = {(case.inputs, case.completion) for case in everything.cases if case.shape == Shape(129, 136, 72)}
+    ways = {(case.inputs, case.completion) for case in everything.cases if case.shape == Shape(129, 141, 71)}
     orders = ("eager", "lazy", "newest-first", "random")
     assert ways == {(inputs, order) for inputs in ("integer", "normal") for order in orders}
     ways = {(case.inputs, case.completion) for case in everything.cases if case.shape.k == 0 and case.shape.m}
@@ -64,7 +66,8 @@ def test_text(everything: Report) -> None:
     assert "nvcc" in lines[1]
     assert "registers, 0 bytes spilled" in lines[1]
     assert "1 x 1 x 1: leading dimensions rounded up to 16 bytes: lda = 8, ldb = 8, ldd = 8" in lines
-    assert sum("129 x 136 x 72" in line and "passed" in line for line in lines) == 8
+    assert "129 x 141 x 71: rows lie apart: lda = 80, ldb = 96, ldd = 160" in lines
+    assert sum("129 x 141 x 71" in line and "passed" in line for line in lines) == 8
     assert lines[-1].startswith(f"{len(everything.cases)} passed")
 
 
@@ -72,11 +75,12 @@ def test_json(everything: Report) -> None:
     data = json.loads(json.dumps(everything.to_dict()))
     assert data["exit_code"] == 0
     assert data["kernels"][0]["spill_store_bytes"] == 0
-    case = next(case for case in data["cases"] if case["shape"] == [129, 136, 72])
-    assert case["leading_dims"] == [72, 72, 136]
+    case = next(case for case in data["cases"] if case["shape"] == [129, 141, 71])
+    assert case["leading_dims"] == [80, 96, 160]
     assert case["launch"]["grid"] == [3, 1, 1]
     maps = [parameter["tensor_map"] for parameter in case["launch"]["parameters"] if "tensor_map" in parameter]
-    assert [m["dims"] for m in maps] == [[72, 129], [72, 136], [136, 129]]
+    assert [m["dims"] for m in maps] == [[71, 129], [71, 141], [136, 129]]
+    assert [m["strides"] for m in maps] == [[160], [192], [320]]
 
 
 def test_nothing_is_left_behind(everything: Report, scratch: Path) -> None:
@@ -125,7 +129,8 @@ def test_what_is_not_understood_is_not_judged() -> None:
     report = verify(changed, [Shape(128, 128, 64), Shape(256, 128, 64)])
     assert report.exit_code == 2, report.text()
     assert [case.verdict for case in report.cases] == [Verdict.NOT_JUDGED]
-    assert "were not run" in report.text()
+    assert report.stopped is not None
+    assert report.text().endswith("stopped at what is not judged: no case after it was run")
 
 
 def test_wrong_questions() -> None:
@@ -139,6 +144,65 @@ def test_wrong_questions() -> None:
         verify(PERSISTENT, inputs="zeros")
     with pytest.raises(TmagenError, match="shorter than a row"):
         verify(PERSISTENT, [Shape(8, 8, 80)], lds=LeadingDims(72, 80, 8))
+
+
+def test_what_does_not_compile_is_told_by_the_users_file(tmp_path: Path) -> None:
+    text = emit(plan(STEP4))
+    path = tmp_path / "mine.cu"
+    path.write_text(text.replace("args.lda * ", "args.stride * "))
+    with pytest.raises(CompileError) as raised:
+        verify(path)
+    told = raised.value.report()
+    assert f"rejects {path}\n" in told
+    assert f"{path}(" in told
+    assert f'in the compilation of "{path}"' in told
+    assert "harness" not in told
+    with pytest.raises(CompileError) as raised:
+        verify(path.read_text())
+    assert "rejects kernel.cu\n" in raised.value.report()
+    assert tempfile.gettempdir() not in raised.value.report()
+    renamed = re.sub(r"\blda\b", "stride", text)
+    with pytest.raises(CompileError, match=r"rejects kernel\.cu") as raised:
+        verify(renamed)
+    assert "(call of launch)(" in raised.value.report(), "where GemmArgs is not as launch() is called with"
+
+
+def test_stop_at_the_first_failure() -> None:
+    text = emit(plan(STEP4))
+    broken = re.sub(r"(expect_tx\([^;]*kTxBytes)\)", r"\1 * 2)", text)
+    assert broken != text
+    shapes = [Shape(0, 8, 8), Shape(128, 128, 64), Shape(8, 8, 8)]
+    streamed: list[str] = []
+    progress = StreamedText(streamed.append, NoProgress())
+    report = verify(broken, shapes, fail_fast=True, progress=progress)
+    assert [case.verdict for case in report.cases] == [Verdict.PASSED, Verdict.FAILED]
+    assert report.exit_code == 1
+    assert report.to_dict()["stopped"] == "the first failure: no case after it was run"
+    progress.finish(report)
+    assert "\n".join(streamed) == report.text(), "what is written as cases end is the report"
+    assert streamed[-1].endswith("stopped at the first failure: no case after it was run")
+
+
+def test_lines_come_as_cases_end() -> None:
+    streamed: list[str] = []
+
+    class Bar(NoProgress):
+        def case_starts(self, label: str) -> None:
+            streamed.append(f"starts {label}")
+
+    verify(
+        STEP4, [Shape(8, 8, 8)], completion=["eager", "lazy"], inputs="integer", checks=False,
+        progress=StreamedText(streamed.append, Bar()),
+    )  # fmt: skip
+    first, second = (streamed.index(f"starts 8 x 8 x 8, integer, {order}") for order in ("eager", "lazy"))
+    assert streamed[0].startswith(f"{plan(STEP4).name}: sm_100a")
+    assert first < second - 1
+    assert "passed" in streamed[first + 1]
+
+
+def test_a_problem_that_is_too_large_is_refused_before_it_runs() -> None:
+    with pytest.raises(SpecError, match=r"needs about [\d,.]+ GiB of memory"):
+        verify(STEP4, [Shape(8, 8, 8), Shape(4_000_000, 4_000_000, 8)])
 
 
 def test_progress_is_told() -> None:

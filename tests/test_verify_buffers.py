@@ -56,9 +56,9 @@ def test_unwritten_elements_are_counted(memory: GlobalMemory) -> None:
 @pytest.mark.parametrize(
     ("offset", "told"),
     [
-        (-2, "1 bytes written before D, the nearest 2 bytes away"),
+        (-2, "1 byte written before D, the nearest 2 bytes away"),
         (-4000, "before D"),
-        (4 * 48 + 40, "1 bytes written after D, the nearest 1 bytes away"),
+        (4 * 48 + 40, "1 byte written after D, the nearest 1 byte away"),
         (4 * 48 + 40 + 3000, "after D"),
         (40, "the first at row 0, column 20 of 20 (leading dimension 24)"),
         (3 * 48 + 47, "the first at row 3, column 23 of 20"),
@@ -75,7 +75,7 @@ def test_stray_writes_are_found(memory: GlobalMemory, offset: int, told: str) ->
 def test_padding_after_the_last_row_is_guarded_too(memory: GlobalMemory) -> None:
     buffer = poisoned(memory)
     buffer.data[buffer.offset + 4 * 48 + 44] = 0
-    assert buffer.stray_writes() == ("1 bytes written after D, the nearest 5 bytes away from it",)
+    assert buffer.stray_writes() == ("1 byte written after D, the nearest 5 bytes away from it",)
 
 
 # ---- Far apart rows: 2^31 elements and more, of which few pages exist.

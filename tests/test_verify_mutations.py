@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tmagen.emit import emit
-from tmagen.ir import Gemm, Schedule, Shape
+from tmagen.ir import DType, Gemm, Problem, Schedule, Shape
 from tmagen.plan import plan
 from tmagen.verify import LeadingDims, Report, Verdict, verify
 
@@ -118,6 +118,39 @@ def test_unbroken_kernel_passes(text: str) -> None:
     report = run(text)
     assert report.exit_code == 0, report.text()
     assert len(report.cases) == 4
+
+
+# What is right as long as rows are packed: found without a word on shapes and leading dimensions.
+PACKED_K = r"(args.k + 7) / 8 * 8"
+PACKED_N = r"(args.n + 7) / 8 * 8"
+PACKED = [
+    Mutation("lda ignored", MAP_A + r"args\.lda", r"\1" + PACKED_K),
+    Mutation("ldb ignored", MAP_B + r"args\.ldb", r"\1" + PACKED_K),
+    Mutation("ldd ignored", MAP_D + r"args\.ldd", r"\1" + PACKED_N),
+    Mutation("ldd ignored at the edge of D", r"args\.d\), args\.ldd", f"args.d), {PACKED_N}"),
+    Mutation(
+        "lda taken for ldb", MAP_B + r"args\.ldb", r"\1args.lda", ("past the end of B", "elements of D are wrong")
+    ),
+    Mutation(
+        "ldb taken for lda", MAP_A + r"args\.lda", r"\1args.ldb", ("past the end of A", "elements of D are wrong")
+    ),
+]
+
+
+@pytest.mark.parametrize("mutation", PACKED, ids=lambda mutation: mutation.name)
+def test_leading_dimensions_that_are_not_used_fail_the_default_cases(text: str, mutation: Mutation) -> None:
+    report = verify(mutation.apply(text), completion="eager", inputs="integer", checks=False, jobs=1)
+    assert report.exit_code == 1, report.text()
+    failed = [case for case in report.cases if case.verdict is Verdict.FAILED]
+    assert any(words in "\n".join(case.lines()) for case in failed for words in mutation.told), report.text()
+    assert any(case.verdict is Verdict.PASSED and 0 not in (case.shape.m, case.shape.n) for case in report.cases)
+
+
+def test_ignored_ldd_of_f32_output() -> None:
+    spec = Gemm(problem=Problem(d=DType.F32), schedule=SPEC.schedule)
+    mutation = Mutation("ldd ignored", MAP_D + r"args\.ldd", r"\1(args.n + 3) / 4 * 4")
+    report = verify(mutation.apply(emit(plan(spec))), completion="eager", inputs="integer", checks=False)
+    assert report.exit_code == 1, report.text()
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

@@ -9,8 +9,11 @@ from tmagen.verify import LeadingDims
 from tmagen.verify.shapes import (
     check_leading_dims,
     check_shapes,
+    chosen_leading_dims,
     default_leading_dims,
     default_shapes,
+    layout_note,
+    padded_leading_dims,
     rounded_note,
 )
 
@@ -40,6 +43,27 @@ def test_note_names_what_was_rounded() -> None:
     assert rounded_note(Shape(5, 8, 16), LeadingDims(16, 16, 8)) is None
 
 
+@pytest.mark.parametrize("shape", [Shape(129, 141, 71), Shape(5, 64, 64), Shape(5, 72, 64), Shape(5, 48, 64)])
+@pytest.mark.parametrize("elements", [HALF, (DType.BF16, DType.BF16, DType.F32)])
+def test_padded_leading_dims_differ_from_each_other_and_from_packed_rows(
+    shape: Shape, elements: tuple[DType, DType, DType]
+) -> None:
+    packed, padded = default_leading_dims(shape, elements), padded_leading_dims(shape, elements)
+    check_leading_dims(shape, padded, elements)
+    assert len({padded.a, padded.b, padded.d}) == 3
+    assert padded.a > packed.a and padded.b > packed.b and padded.d > packed.d
+    note = f"rows lie apart: lda = {padded.a}, ldb = {padded.b}, ldd = {padded.d}"
+    assert layout_note(shape, elements, padded) == note
+
+
+def test_some_default_shapes_have_rows_that_lie_apart() -> None:
+    shapes = default_shapes(RUN_TIME, one_tile_per_cta)
+    apart = {s for s in shapes if chosen_leading_dims(s, HALF, RUN_TIME) != default_leading_dims(s, HALF)}
+    assert any(s.n % 8 and s.n % 4 and s.m % 128 and s.k % 64 for s in apart), "an edge of D, of any output type"
+    assert set(shapes) - apart, "packed rows are tried too"
+    assert chosen_leading_dims(Shape(8, 8, 8), HALF, (8, 8, 8)) == padded_leading_dims(Shape(8, 8, 8), HALF)
+
+
 def test_impossible_leading_dims_are_all_named() -> None:
     with pytest.raises(SpecError) as raised:
         check_leading_dims(Shape(4, 20, 40), LeadingDims(39, 44, 20), HALF)
@@ -58,7 +82,8 @@ def test_defaults_meet_the_corners() -> None:
     assert any(shape.k == 0 and shape.m and shape.n for shape in shapes)
     assert any(shape.m == 0 for shape in shapes)
     assert any(shape.n == 0 for shape in shapes)
-    assert any(shape.m % 128 and shape.n % 128 and shape.k % 64 and shape.n % 8 == 0 for shape in shapes)
+    assert any(shape.m % 128 and shape.n % 128 and shape.k % 64 for shape in shapes)
+    assert any(shape.m % 128 and shape.n % 128 and shape.n % 8 == 0 for shape in shapes), "no edge"
     assert any(shape.n % 8 for shape in shapes), "rows of D that are no multiple of 16 bytes"
     assert any(-(-shape.k // 64) % 2 for shape in shapes), "an odd number of K tiles"
     assert len(set(shapes)) == len(shapes)

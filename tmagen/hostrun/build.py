@@ -34,6 +34,7 @@ _WITHOUT_MAIN = (
     "state", "errors", "registration", "launch", "device", "properties", "function", "stream", "event",
     "device_memory", "memory", "tensor_map",
 )  # fmt: skip
+_HARNESS = "(call of launch)"  # what messages call the unit that includes the file
 _SOURCES = (*_WITHOUT_MAIN, "entry_point", "protocol", "serve")
 
 
@@ -83,14 +84,18 @@ def build(
     target: Target = Target.SM_100A,
     flags: Sequence[str] = (),
     extern_c: bool = False,
+    called: str | None = None,
 ) -> HostProgram:
     """Compiles `source` as it stands, once, and links its host part to the stand-in runtime.
+
+    Errors name the file as `called`, by default by its path.
 
     Raises SourceFormError for a file of another form, CompileError where nvcc rejects it, NotModelledError where it
     calls CUDA functions that the stand-in lacks.
     """
     nvcc = nvcc or find_nvcc(arch=target.value)
-    namespace = find_namespace(source.read_text(encoding="utf-8", errors="replace"), str(source))
+    name = called or str(source)
+    namespace = find_namespace(source.read_text(encoding="utf-8", errors="replace"), name)
     folder = Path(tempfile.mkdtemp(prefix="tmagen-"))
     try:
         unit = folder / "harness.cu"
@@ -112,9 +117,21 @@ def build(
         return HostProgram(
             namespace, nvcc, target, (a, b, d), (m, n, k), compiled.ptx, compiled.cubin, tables, program, folder
         )
+    except CompileError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise _about(error, name, {str(source.absolute()): name, str(folder / "harness.cu"): _HARNESS}) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _about(error: CompileError, name: str, names: dict[str, str]) -> CompileError:
+    """The error as one of the user's file, with files by the names that the user knows."""
+    output = re.sub(r'(in the compilation of )".*"', rf'\1"{name}"', error.output)
+    message = error.diagnostic.message
+    for path, known in names.items():
+        output, message = output.replace(path, known), message.replace(path, name)
+    return CompileError(message, output, error.diagnostic.hint)
 
 
 def build_runtime(folder: Path, *, nvcc: Nvcc | None = None) -> Path:

@@ -19,6 +19,7 @@ from tmagen.toolchain.errors import ToolchainError, trim_output
 from tmagen.toolchain.process import run
 
 _INSTALL = 'pip install "tmagen[toolchain]"'
+_UNNAMED = "no --nvcc: CUDA_HOME, CUDA_PATH, PATH and the packages of this Python are searched then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,11 @@ def _probe_named(path: Path, arch: str) -> Nvcc:
     candidate = path / "bin" / "nvcc" if path.is_dir() else path
     resolved = shutil.which(str(candidate))
     if resolved is None:
-        raise ToolchainError(Diagnostic(f"--nvcc {path}: no such program", hint=_INSTALL))
+        raise ToolchainError(Diagnostic(f"--nvcc {path}: no such program", hint=_UNNAMED))
     found = _probe(Path(resolved), "--nvcc", arch)
     if isinstance(found, Nvcc):
         return found
-    raise ToolchainError(Diagnostic(f"--nvcc {path}: {found}", hint=_INSTALL))
+    raise ToolchainError(Diagnostic(f"--nvcc {path}: {found}", hint=_UNNAMED))
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from tmagen.bind import LeadingDims
-from tmagen.verify.progress import NoProgress, Progress, TerminalProgress
+from tmagen.verify.progress import NoProgress, Progress, StreamedText, TerminalProgress
 from tmagen.verify.report import CaseReport, Report, Verdict
 from tmagen.verify.run import COMPLETIONS, verify
 
@@ -20,6 +20,7 @@ __all__ = [
     "NoProgress",
     "Progress",
     "Report",
+    "StreamedText",
     "TerminalProgress",
     "Verdict",
     "verify",

@@ -72,7 +72,7 @@ class Buffer:
 
     @property
     def sparse(self) -> bool:
-        return self.span > _SPARSE_BYTES and self.span > 4 * self.rows * (self.row_bytes + 2 * _WINDOW_BYTES)
+        return _is_sparse(self.span, self.rows, self.row_bytes)
 
     def bits(self) -> Matrix:
         """The matrix in place, as unsigned integers."""
@@ -122,7 +122,7 @@ class Buffer:
         if touched.size == 0:
             return None
         distance = checked.size - int(touched[-1]) if what == "before" else int(touched[0]) + 1
-        return f"{touched.size:,} bytes written {what} {self.name}, the nearest {distance:,} bytes away from it"
+        return f"{_bytes(touched.size)} written {what} {self.name}, the nearest {_bytes(distance)} away from it"
 
     def _stray_in_padding(self, padding: int) -> Iterator[str]:
         width = min(padding, _WINDOW_BYTES) if self.sparse else padding
@@ -135,7 +135,7 @@ class Buffer:
                 row, column = map(int, touched[0])
                 place = (start + column) // self.element.bytes
                 yield (
-                    f"{len(touched):,} bytes written in the padding of {self.name}'s rows: the first at row {row}, "
+                    f"{_bytes(len(touched))} written in the padding of {self.name}'s rows: the first at row {row}, "
                     f"column {place} of {self.columns} (leading dimension {self.ld})"
                 )
 
@@ -177,6 +177,20 @@ def allocate(memory: Memory, name: str, element: DType, rows: int, columns: int,
     return Buffer(name, element, rows, columns, ld, allocation.address + offset, allocation.data, offset)
 
 
+def resident_bytes(rows: int, columns: int, ld: int, element: DType) -> int:
+    """What a matrix will occupy: its span, or the pages around its rows where these are far apart."""
+    row_bytes = columns * element.bytes
+    span = (rows - 1) * ld * element.bytes + row_bytes
+    if not _is_sparse(span, rows, row_bytes):
+        return span + 2 * _GUARD_BYTES
+    windows = rows * (_round_up(row_bytes + 2 * _WINDOW_BYTES, mmap.PAGESIZE) + mmap.PAGESIZE)
+    return windows + 2 * (span // mmap.PAGESIZE)  # and a note for each page
+
+
+def _is_sparse(span: int, rows: int, row_bytes: int) -> bool:
+    return span > _SPARSE_BYTES and span > 4 * rows * (row_bytes + 2 * _WINDOW_BYTES)
+
+
 def _resident_pages(data: Bytes) -> npt.NDArray[np.bool_]:
     """Which pages of a mapping have been touched (mincore of Linux)."""
     state = np.zeros(-(-data.size // mmap.PAGESIZE), np.uint8)
@@ -190,6 +204,10 @@ def _resident_pages(data: Bytes) -> npt.NDArray[np.bool_]:
         raise OSError(ctypes.get_errno(), "mincore")
     resident: npt.NDArray[np.bool_] = (state & 1) != 0
     return resident
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count:,} bytes"
 
 
 def _round_up(value: int, multiple: int) -> int:

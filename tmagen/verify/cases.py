@@ -100,6 +100,7 @@ def run_problem(
         inputs, reference = make_inputs(kind, problem, settings.seed)
         # Races do not depend on values: one observed run is enough.
         yield from _run_all(bench, inputs, reference, checks=settings.checks and number == 0)
+        del inputs, reference  # before the next ones are made
 
 
 def make_inputs(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:

@@ -38,7 +38,7 @@ class Mismatch:
     total: int  # elements of D
     unwritten: int  # elements that still hold the poison
     first: tuple[WrongElement, ...]
-    hints: tuple[str, ...]  # what the wrong elements have in common
+    hints: tuple[str, ...]  # what the wrong elements have in common: first where they are
 
     def lines(self) -> tuple[str, ...]:
         """The report's lines."""
@@ -46,6 +46,10 @@ class Mismatch:
         missing = f", {self.unwritten:,} of them were never written" if self.unwritten else ""
         shown = [f"  D[{e.row}, {e.column}] = {_number(e.got)}, expected {_number(e.expected)}" for e in self.first]
         return (share + missing, *(f"  {hint}" for hint in self.hints), *shown)
+
+    def kinds(self) -> tuple[str, ...]:
+        """What kind of wrong it is, whichever elements are: the same for the same fault at other shapes."""
+        return ("unwritten" if self.unwritten == self.wrong else "wrong", *self.hints[1:])
 
 
 @dataclass(frozen=True, slots=True)

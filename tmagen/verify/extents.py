@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the tensor maps that a host part encoded stay inside the matrices that it was given.
 
-A map that covers more than its matrix reads or writes what belongs to others. Often that changes no value, since what is
-read too much only feeds rows and columns that are clipped, so the result alone would not show it.
+A map that covers more than its matrix reads or writes what belongs to others. Often that changes no value, since what
+is read too much only feeds rows and columns that are clipped, so the result alone would not show it.
 """
 
 from __future__ import annotations

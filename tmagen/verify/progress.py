@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from tmagen.verify.report import CaseReport
+    from tmagen.verify.report import CaseReport, Report
 
 _QUIET_SECONDS = 2.0  # what ends sooner needs no bar
 
 
 class Progress(Protocol):
     """What verify reports while it runs."""
+
+    def built(self, report: Report) -> None:
+        """The kernel is compiled; `report` has no cases yet."""
 
     def case_starts(self, label: str) -> None:
         """A case begins."""
@@ -33,6 +37,9 @@ class Progress(Protocol):
 
 class NoProgress:
     """For scripts."""
+
+    def built(self, report: Report) -> None:
+        pass
 
     def case_starts(self, label: str) -> None:
         pass
@@ -55,6 +62,9 @@ class TerminalProgress:
         self._started = 0.0
         self._bar: Bar | None = None
         self._shown = sys.stderr.isatty()
+
+    def built(self, report: Report) -> None:
+        pass
 
     def case_starts(self, label: str) -> None:
         self._label = label
@@ -79,3 +89,38 @@ class TerminalProgress:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class StreamedText:
+    """The report's text, written line by line as cases end, and a progress bar of what runs."""
+
+    def __init__(self, write: Callable[[str], None], bar: Progress) -> None:
+        from tmagen.verify.digest import Digest
+
+        self._write = write
+        self._bar = bar
+        self._digest = Digest()
+
+    def built(self, report: Report) -> None:
+        self._lines(report.heading())
+
+    def case_starts(self, label: str) -> None:
+        self._bar.case_starts(label)
+
+    def step(self, done: int, total: int) -> None:
+        self._bar.step(done, total)
+
+    def case_ends(self, case: CaseReport) -> None:
+        self._bar.case_ends(case)
+        self._lines(self._digest.add(case))
+
+    def close(self) -> None:
+        self._bar.close()
+
+    def finish(self, report: Report) -> None:
+        """Writes what comes after the last case."""
+        self._lines((*self._digest.rest(), report.summary()))
+
+    def _lines(self, lines: tuple[str, ...]) -> None:
+        for line in lines:
+            self._write(line)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -26,6 +28,16 @@ class Verdict(Enum):
 
 
 _EXIT_CODES = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.NOT_JUDGED: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that went wrong in a case. Cases of other shapes and orders that went wrong in the same way have the
+    same `key`: figures are left out of it, and places in the source are not.
+    """
+
+    key: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +68,19 @@ class CaseReport:
 
     def lines(self) -> tuple[str, ...]:
         """The case, with what went wrong under it."""
-        wrong = self.mismatch.lines() if self.mismatch else ()
-        found = [line for finding in self.findings for line in finding.lines()]
-        return (self.line(), *(f"    {line}" for line in (*self.message, *wrong, *found)))
+        return (self.line(), *(f"    {line}" for fault in self.faults() for line in fault.lines))
+
+    def faults(self) -> tuple[Fault, ...]:
+        """What went wrong, and what checks found that fails nothing."""
+        found: list[Fault] = []
+        if self.message:
+            found.append(Fault(("message", *_without_figures(self.message)), self.message))
+        if self.mismatch is not None:
+            found.append(Fault(("mismatch", *_without_figures(self.mismatch.kinds())), self.mismatch.lines()))
+        for finding in self.findings:
+            before = finding.other.ptx_line if finding.other else 0
+            found.append(Fault(("finding", finding.rule, f"{finding.ptx_line}, {before}"), tuple(finding.lines())))
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -81,6 +103,16 @@ class CaseReport:
         }
 
 
+# A figure that is no line of a source: those follow "line " or ":". Several with nothing but "-", "," and words like
+# "at" between them are as good as one.
+_FIGURE = re.compile(r"(?<![\w:.])(?<!line )(?:0x[0-9a-f]+|\d[\d,]*(?:\.\d+)?)")
+_FIGURES = re.compile(r"#(?:(?:-|, | and | at | x )#)+")
+
+
+def _without_figures(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(_FIGURES.sub("#", _FIGURE.sub("#", line)) for line in lines)
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All cases of one kernel."""
@@ -93,6 +125,7 @@ class Report:
     notes: tuple[str, ...]  # compilers passed over, leading dimensions rounded, cases not run
     cases: tuple[CaseReport, ...]
     build_seconds: float
+    stopped: str | None = None  # why cases that would have followed were not run
 
     @property
     def exit_code(self) -> int:
@@ -117,12 +150,16 @@ class Report:
         counts = Counter(case.verdict for case in self.cases)
         parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
         seconds = sum(case.seconds for case in self.cases)
-        return f"{', '.join(parts) or 'no cases'} ({len(self.cases)} cases, {seconds:.1f} s emulated)"
+        text = f"{', '.join(parts) or 'no cases'} ({len(self.cases)} cases, {seconds:.1f} s emulated)"
+        return text if self.stopped is None else f"{text}; stopped at {self.stopped}"
 
     def text(self) -> str:
-        """The whole report."""
-        cases = [line for case in self.cases for line in case.lines()]
-        return "\n".join([*self.heading(), *cases, self.summary()])
+        """The whole report; a fault that several cases share is told once."""
+        from tmagen.verify.digest import Digest
+
+        digest = Digest()
+        cases = [line for case in self.cases for line in digest.add(case)]
+        return "\n".join([*self.heading(), *cases, *digest.rest(), self.summary()])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -143,6 +180,7 @@ class Report:
             ],
             "notes": list(self.notes),
             "cases": [case.to_dict() for case in self.cases],
+            "stopped": self.stopped,
             "build_seconds": round(self.build_seconds, 3),
             "exit_code": self.exit_code,
         }

@@ -14,34 +14,29 @@ from pathlib import Path
 from tmagen.bind import LeadingDims
 from tmagen.emu import GlobalMemory, Module, parse
 from tmagen.errors import TmagenError
-from tmagen.hostrun import HostProgram, build
+from tmagen.hostrun import build
 from tmagen.ir import Gemm, Shape, Target
 from tmagen.toolchain import Nvcc, find_nvcc
-from tmagen.verify.cases import Problem, Settings, run_problem
+from tmagen.verify.cases import Settings, run_problem
+from tmagen.verify.choose import COMPLETIONS, INPUTS, Choice, asked_ways, choose
 from tmagen.verify.host import Host
+from tmagen.verify.memory import require_memory
 from tmagen.verify.progress import NoProgress, Progress
 from tmagen.verify.report import CaseReport, Report, Verdict
-from tmagen.verify.shapes import (
-    check_leading_dims,
-    check_shapes,
-    default_leading_dims,
-    default_shapes,
-    rounded_note,
-)
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
-INPUTS = ("integer", "normal")
+__all__ = ["COMPLETIONS", "INPUTS", "target_of", "verify"]
 
 
 def verify(
     subject: Path | str | Gemm,
     shapes: Sequence[Shape] | None = None,
     *,
-    completion: str | Sequence[str] = "all",
-    inputs: str = "both",
+    completion: str | Sequence[str] | None = None,
+    inputs: str | None = None,
     seed: int = 0,
     checks: bool = True,
     strict: bool = False,
+    fail_fast: bool = False,
     lds: LeadingDims | None = None,
     jobs: int | None = None,
     nvcc: Nvcc | Path | str | None = None,
@@ -52,69 +47,68 @@ def verify(
     `subject` is a kernel file (Path), the text of one (str) or a specification (Gemm), which is emitted first. Without
     `shapes` a small set is tried that meets tails, K = 0 and empty problems, or the one shape that is baked in.
     `completion` is the order in which asynchronous work completes: one or several of COMPLETIONS, or "all". `inputs` is
-    "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". With `checks` the first run of
-    each problem is observed for races and other broken rules, which fail it; `strict` adds rules that are formal or
-    that one run cannot settle, and they fail nothing. `lds` replaces the leading
-    dimensions, which are otherwise K, K and N rounded up to 16 bytes. `jobs` is how many processes emulate a large
+    "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". None means all and both, but a
+    few for a large shape that is baked in. With `checks` the first run of each problem is observed for races and other
+    broken rules, which fail it; `strict` adds rules that are formal or that one run cannot settle, and they fail
+    nothing. `fail_fast` stops at the first case that fails. `lds` replaces the leading dimensions: by default K, K and
+    N rounded up to 16 bytes, and some more for a few shapes of the set. `jobs` is how many processes emulate a large
     problem, one per core by default.
 
     Raises TmagenError where there is nothing to judge: no compiler, a file that does not compile or is of another form,
-    an illegal specification, a shape that the kernel is not for.
+    an illegal specification, a shape that the kernel is not for, a problem that does not fit into memory.
     """
-    settings = Settings(_completions(completion), _inputs(inputs), seed, jobs, progress or NoProgress(), checks, strict)
+    ways = asked_ways(completion, inputs)
+    progress = progress or NoProgress()
     with _source_of(subject) as (path, label):
         target = target_of(path.read_text(encoding="utf-8", errors="replace"))
         compiler = nvcc if isinstance(nvcc, Nvcc) else find_nvcc(nvcc, arch=target.value)
         started = time.perf_counter()
-        with build(path, nvcc=compiler, target=target) as program:
-            module = parse(program.ptx, filename=f"{label} (PTX)")
+        # A kernel that came as no file is told by its name: its folder is gone when the report is read.
+        named = None if isinstance(subject, Path) else path.name
+        with build(path, nvcc=compiler, target=target, called=named) as program:
+            ptx = program.ptx if named is None else program.ptx.replace(str(path), named)
+            module = parse(ptx, filename=f"{label} (PTX)")
             seconds = time.perf_counter() - started
-            cases, notes = _run(program, module, shapes, lds, settings)
-            if not isinstance(subject, Path):
-                cases = [_without_folder(case, path) for case in cases]
-            return Report(
-                subject=label,
-                target=target.value,
-                compiler=str(compiler),
-                elements=(program.elements[0].value, program.elements[1].value, program.elements[2].value),
-                resources=program.cubin.kernels,
-                notes=(*compiler.passed_over, *notes),
-                cases=tuple(cases),
-                build_seconds=seconds,
-            )
+            with Host(program) as host:
+                choice = choose(host, shapes, lds, ways)
+                settings = Settings(choice.completions, choice.inputs, seed, jobs, progress, checks, strict)
+                for problem in choice.problems:
+                    require_memory(problem, settings)
+                report = Report(
+                    subject=label,
+                    target=target.value,
+                    compiler=str(compiler),
+                    elements=(program.elements[0].value, program.elements[1].value, program.elements[2].value),
+                    resources=program.cubin.kernels,
+                    notes=(*compiler.passed_over, *choice.notes),
+                    cases=(),
+                    build_seconds=seconds,
+                )
+                progress.built(report)
+                cases, stopped = _run(host, module, choice, settings, fail_fast=fail_fast)
+                return replace(report, cases=tuple(cases), stopped=stopped)
 
 
 def _run(
-    program: HostProgram,
-    module: Module,
-    shapes: Sequence[Shape] | None,
-    lds: LeadingDims | None,
-    settings: Settings,
-) -> tuple[list[CaseReport], list[str]]:
+    host: Host, module: Module, choice: Choice, settings: Settings, *, fail_fast: bool
+) -> tuple[list[CaseReport], str | None]:
+    """The cases, and why those that would have followed were not run."""
     cases: list[CaseReport] = []
-    notes: list[str] = []
-    with Host(program) as host:
-        if shapes is None:
-            chosen = default_shapes(program.static_mnk, host.ctas_of)
-        else:
-            chosen = check_shapes(shapes, program.static_mnk)
-        for shape in chosen:
-            dims = lds or default_leading_dims(shape, program.elements)
-            check_leading_dims(shape, dims, program.elements)
-            note = None if lds else rounded_note(shape, dims)
-            if note:
-                notes.append(f"{shape.m} x {shape.n} x {shape.k}: {note}")
-            problem = Problem(shape, dims, program.elements)
-            for case in run_problem(problem, host, module, GlobalMemory(), settings):
-                settings.progress.case_ends(case)
-                if case.verdict is Verdict.NOT_JUDGED:
-                    # What is not understood once is not understood again: one report of it is enough.
-                    cases.append(replace(case, message=(*case.message, "the cases after this one were not run")))
-                    settings.progress.close()
-                    return cases, notes
-                cases.append(case)
-        settings.progress.close()
-    return cases, notes
+    for problem in choice.problems:
+        for case in run_problem(problem, host, module, GlobalMemory(), settings):
+            settings.progress.case_ends(case)
+            cases.append(case)
+            stopped = None
+            if case.verdict is Verdict.NOT_JUDGED:
+                # What is not understood once is not understood again: one report of it is enough.
+                stopped = "what is not judged: no case after it was run"
+            elif fail_fast and case.verdict is Verdict.FAILED:
+                stopped = "the first failure: no case after it was run"
+            if stopped is not None:
+                settings.progress.close()
+                return cases, stopped
+    settings.progress.close()
+    return cases, None
 
 
 @contextmanager
@@ -148,24 +142,3 @@ def target_of(text: str) -> Target:
     if told is not None and told[1] in {target.value for target in Target}:
         return Target(told[1])
     return Target.SM_90A if "wgmma." in text else Target.SM_100A
-
-
-def _without_folder(case: CaseReport, path: Path) -> CaseReport:
-    """The case with the kernel's file by its name alone: the folder is gone when the report is read."""
-    return replace(case, message=tuple(line.replace(str(path), path.name) for line in case.message))
-
-
-def _completions(asked: str | Sequence[str]) -> tuple[str, ...]:
-    chosen = COMPLETIONS if asked == "all" else (asked,) if isinstance(asked, str) else tuple(asked)
-    unknown = [name for name in chosen if name not in COMPLETIONS]
-    if unknown or not chosen:
-        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(COMPLETIONS)}, all")
-    return chosen
-
-
-def _inputs(asked: str) -> tuple[str, ...]:
-    if asked == "both":
-        return INPUTS
-    if asked not in INPUTS:
-        raise TmagenError(f"input {asked}: choose from {', '.join(INPUTS)}, both")
-    return (asked,)

@@ -11,13 +11,18 @@ from tmagen.ir import DType, Shape
 
 _SMALL = (
     Shape(256, 256, 256),  # several tiles, each of them whole
-    Shape(129, 136, 72),  # every extent ends inside a tile
+    Shape(129, 141, 71),  # every extent ends inside a tile, rows of D inside a 16-byte chunk
     Shape(1, 1, 1),
     Shape(200, 520, 328),  # a K loop of odd length, tails in N that are no multiple of a box
     Shape(136, 72, 0),  # nothing to multiply: D is zero
     Shape(0, 128, 64),
     Shape(128, 0, 64),
 )
+
+# Of these the rows lie apart, each matrix's by a step of its own: a host part that takes a row's length, or another
+# matrix's leading dimension, for the one that it was given is right as long as rows are packed.
+_APART = (Shape(129, 141, 71), Shape(200, 520, 328))
+_APART_CHUNKS = (1, 3, 2)  # of 16 bytes, between the rows of A, B and D
 
 # Tried in this order until the grid stops growing with the shape: each CTA then has several tiles.
 _MANY_TILES = (Shape(1000, 336, 72), Shape(1288, 1288, 72), Shape(1600, 1544, 72), Shape(1664, 3080, 72))
@@ -32,6 +37,27 @@ def default_leading_dims(shape: Shape, elements: tuple[DType, DType, DType]) -> 
         for extent, element in zip((shape.k, shape.k, shape.n), elements, strict=True)
     )
     return LeadingDims(a, b, d)
+
+
+def padded_leading_dims(shape: Shape, elements: tuple[DType, DType, DType]) -> LeadingDims:
+    """Rows that lie apart: three different leading dimensions, none the least that TMA takes."""
+    packed = default_leading_dims(shape, elements)
+    chosen: list[int] = []
+    for least, element, chunks in zip((packed.a, packed.b, packed.d), elements, _APART_CHUNKS, strict=True):
+        step = ALIGN_BYTES // element.bytes
+        value = least + chunks * step
+        while value in chosen:
+            value += step
+        chosen.append(value)
+    return LeadingDims(*chosen)
+
+
+def chosen_leading_dims(shape: Shape, elements: tuple[DType, DType, DType], static: StaticShape) -> LeadingDims:
+    """How the matrices of one of :func:`default_shapes` lie: rows apart for some shapes, and for one that is baked in,
+    else packed.
+    """
+    apart = None not in static or shape in {_fit(one, static) for one in _APART}
+    return padded_leading_dims(shape, elements) if apart else default_leading_dims(shape, elements)
 
 
 def check_leading_dims(shape: Shape, lds: LeadingDims, elements: tuple[DType, DType, DType]) -> None:
@@ -58,6 +84,13 @@ def rounded_note(shape: Shape, lds: LeadingDims) -> str | None:
     rows = (("lda", lds.a, shape.k), ("ldb", lds.b, shape.k), ("ldd", lds.d, shape.n))
     rounded = [f"{name} = {value}" for name, value, extent in rows if value != extent]
     return f"leading dimensions rounded up to 16 bytes: {', '.join(rounded)}" if rounded else None
+
+
+def layout_note(shape: Shape, elements: tuple[DType, DType, DType], lds: LeadingDims) -> str | None:
+    """A line on leading dimensions that nobody asked for, or None where rows are packed."""
+    if lds == default_leading_dims(shape, elements):
+        return rounded_note(shape, lds)
+    return f"rows lie apart: lda = {lds.a}, ldb = {lds.b}, ldd = {lds.d}"
 
 
 def default_shapes(static: StaticShape, tiles_of: Callable[[Shape], int | None]) -> tuple[Shape, ...]:
