@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes, Vector
+from tmagen.emu.checks.clocks import ORDER, TENSOR, Clocks, Lanes, Vector
 from tmagen.emu.state.barriers import NamedBarrier
+from tmagen.emu.state.cluster_barrier import ClusterBarrier
 from tmagen.emu.state.mbarrier import MBarrier
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class WatchedBarrier(MBarrier):
         super().__init__(address, count)
         self.watch = watch
         clocks = watch.clocks
-        self.component = clocks.component(f"mbarrier at {watch.cta.place(address)}")
+        self.component = clocks.component(f"mbarrier at {watch.prefix}{watch.cta.place(address)}")
         self.init = agent.component
         self.init_clock = agent.known[agent.component]
         self.release: Vector = clocks.zeros()
@@ -49,7 +50,7 @@ class WatchedBarrier(MBarrier):
     def used_by(self, agent: Lanes) -> bool:
         """Note a use; whether the object's init is ordered before it."""
         self.uses[agent.component] = agent.known[agent.component]
-        return bool(agent.known[self.init] >= self.init_clock)
+        return bool(agent.known[self.init] >= self.init_clock) or agent.inits.get(self.init, 0) >= self.init_clock
 
     def released_by(self, agent: Lanes, *, relaxed: bool) -> None:
         """An arrival publishes what the thread knows; a relaxed one publishes tensor memory alone."""
@@ -102,6 +103,55 @@ class WatchedBarrier(MBarrier):
         np.maximum(part, self.done[start:], out=part)
         for component, clock in self.results.items():
             agent.learn(component, clock, capacity)
+
+
+class WatchedClusterBarrier(ClusterBarrier):
+    """The barrier of a cluster. A relaxed arrive publishes mbarrier.init alone (PTX ISA, "fence.mbarrier_init")."""
+
+    def __init__(self, cluster: Any, clocks: Clocks) -> None:
+        super().__init__(cluster)
+        self.clocks = clocks
+        clocks.holders.append(self)
+        self.gathered: Vector | None = None
+        self.inits: dict[int, int] = {}
+        self.done: Vector | None = None
+        self.done_inits: dict[int, int] = {}
+        self.blocked: list[Lanes] = []
+
+    def widen(self, capacity: int) -> None:
+        """Replace all vectors by wider ones."""
+        if self.gathered is not None:
+            self.gathered = self.clocks.widened(self.gathered, capacity)
+        if self.done is not None:
+            self.done = self.clocks.widened(self.done, capacity)
+
+    def arrived_by(self, agent: Lanes, *, relaxed: bool) -> None:
+        """Threads arrive."""
+        if relaxed:
+            self.inits[agent.component] = agent.known[agent.component]
+            self.inits.update(agent.inits)
+        elif self.gathered is None:
+            self.gathered = agent.vector.copy()
+        else:
+            np.maximum(self.gathered, agent.vector, out=self.gathered)
+        agent.tick(self.clocks.capacity)
+
+    def acquired_by(self, agent: Lanes) -> None:
+        """The last phase is complete for these threads."""
+        if self.done is not None:
+            agent.join(self.done)
+        agent.inits.update(self.done_inits)
+        agent.fenced = False
+
+    def recheck(self) -> None:
+        before = bool(self.arrived)
+        super().recheck()
+        if before and not self.arrived:
+            self.done, self.done_inits = self.gathered, self.inits
+            self.gathered, self.inits = None, {}
+            for agent in self.blocked:
+                self.acquired_by(agent)
+            self.blocked.clear()
 
 
 class WatchedNamed(NamedBarrier):

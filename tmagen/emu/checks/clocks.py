@@ -11,8 +11,8 @@ made visible to the asynchronous proxy; TENSOR, what happens before for tensor m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +22,26 @@ ROWS = 4
 Vector = npt.NDArray[np.int64]
 
 
-class Clocks:
-    """The components of one CTA. `capacity` is how many a vector has room for; `widen` replaces all vectors."""
+class Holder(Protocol):
+    """Something that keeps vectors."""
 
-    def __init__(self, capacity: int, widen: Callable[[int], None]) -> None:
+    def widen(self, capacity: int) -> None:
+        """Replace them by vectors with room for more components."""
+
+
+class Clocks:
+    """The components of the CTAs of a cluster. `capacity` is how many a vector has room for, `holders` who has vectors."""
+
+    def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.names: list[str] = []
-        self._widen = widen
+        self.holders: list[Holder] = []
 
     def component(self, name: str) -> int:
         """A new component. All vectors are replaced by wider ones where they have no room for it."""
         if len(self.names) == self.capacity:
-            self._widen(2 * self.capacity)
+            for holder in self.holders:
+                holder.widen(2 * self.capacity)
             self.capacity *= 2
         self.names.append(name)
         return len(self.names) - 1
@@ -55,7 +63,7 @@ class Lanes:
     `known` is `vector`, read and written one by one faster.
     """
 
-    __slots__ = ("component", "fenced", "known", "mask", "observed", "released", "vector", "warp")
+    __slots__ = ("component", "fenced", "inits", "known", "mask", "observed", "released", "vector", "warp")
 
     def __init__(self, warp: WarpLanes, mask: int, component: int, vector: Vector) -> None:
         self.warp = warp
@@ -64,6 +72,7 @@ class Lanes:
         self.adopt(vector)
         self.released: Vector | None = None  # at the last fence that releases
         self.observed: Vector | None = None  # what relaxed loads saw since the last fence that acquires
+        self.inits: dict[int, int] = {}  # mbarrier.init of these threads is visible, up to their clock
         self.fenced = True  # a tcgen05.fence::after_thread_sync has followed the last wait
 
     def adopt(self, vector: Vector) -> None:
@@ -99,12 +108,13 @@ class Lanes:
 class WarpLanes:
     """The lanes of one warp, in groups that split where lanes act alone and merge where the warp comes together."""
 
-    __slots__ = ("_by_mask", "_free", "clocks", "groups", "index", "loads", "loads_at", "stores", "stores_at")
+    __slots__ = ("_by_mask", "_free", "clocks", "groups", "index", "loads", "loads_at", "name", "stores", "stores_at")
 
-    def __init__(self, clocks: Clocks, index: int, mask: int) -> None:
+    def __init__(self, clocks: Clocks, index: int, mask: int, prefix: str) -> None:
         self.clocks = clocks
         self.index = index
-        component = clocks.component(f"warp {index}")
+        self.name = f"{prefix}warp {index}"
+        component = clocks.component(self.name)
         vector = clocks.zeros()
         vector[component] = vector[TENSOR * clocks.capacity + component] = 1
         self.groups = [Lanes(self, mask, component, vector)]
@@ -129,9 +139,10 @@ class WarpLanes:
             if both == group.mask & live:
                 yield group
                 continue
-            component = self._free.pop() if self._free else self.clocks.component(f"warp {self.index}, some lanes")
+            component = self._free.pop() if self._free else self.clocks.component(f"{self.name}, some lanes")
             part = Lanes(self, both, component, group.vector.copy())
             part.released, part.observed, part.fenced = group.released, group.observed, group.fenced
+            part.inits = dict(group.inits)
             group.mask &= ~both
             capacity = self.clocks.capacity
             # What the others do from now on is not known to the part, nor the other way round.
@@ -153,6 +164,7 @@ class WarpLanes:
                 if other is not first:
                     first.join(other.vector)
                     first.mask |= other.mask
+                    first.inits.update(other.inits)
                     first.fenced = first.fenced and other.fenced
                     self.groups.remove(other)
                     self._free.append(other.component)

@@ -118,7 +118,7 @@ class Finding:
 def place_of(instruction: Instruction, where: str) -> Place:
     source = instruction.source
     text = _VECTOR.sub(_shortened, instruction.text)
-    return Place(text, instruction.line, (source.file, source.line) if source else None, where)
+    return Place(text, instruction.line, source.place if source else None, where)
 
 
 _VECTOR = re.compile(r"\{([^{}]*)\}")

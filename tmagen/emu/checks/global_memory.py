@@ -69,7 +69,7 @@ class GlobalShadow:
         return found
 
     def _number(self, access: Access, watch: Watch) -> int:
-        access.cta = watch.session.cta_number
+        access.cluster = watch.number
         self._accesses.append(access)
         return len(self._accesses) * _PROCESSES + self.process
 
@@ -79,7 +79,7 @@ class GlobalShadow:
         """An ordinary access of a warp's lanes."""
         strong = kind == "atom" or watch.site.strong
         for agent in watch.agents(frag):
-            mask = agent.mask & frag.mask
+            mask = agent.mask & frag.lanes.mask
             if address.__class__ is not ND:
                 places = [address]
             else:
@@ -106,7 +106,7 @@ class GlobalShadow:
         if not storing:
             shadow = self._of_map(tmap)
             if shadow is not None and not shadow.flags[0]:
-                note.cta = watch.session.cta_number
+                note.cluster = watch.number
                 shadow.boxes[id(tmap), coords] = (tmap, coords, note)
                 return
         if tmap.problems:
@@ -178,9 +178,8 @@ class GlobalShadow:
         self, watch: Watch, agent: Lanes, second: Access, number: int, hazard: str, before: Any, shadow: _Shadow
     ) -> None:
         index, process = divmod(number, _PROCESSES)
-        session = watch.session
         first = self._accesses[index - 1] if process == self.process else None
-        if first is None or first.cta != session.cta_number:
+        if first is None or first.cluster != watch.number:
             if self.between_ctas:
                 self._across(watch, agent, first, second, hazard, int((before == number).sum()), shadow)
             return
@@ -254,6 +253,6 @@ class GlobalShadow:
                 for number in np.unique(before).tolist() if before.any() else ():
                     index, process = divmod(number, _PROCESSES)
                     first = self._accesses[index - 1] if process == self.process else None
-                    if number and (first is None or first.cta != note.cta):
+                    if number and (first is None or first.cluster != note.cluster):
                         agent = watch.warps[0].groups[0]
                         self._across(watch, agent, first, note, "RAW", int((before == number).sum()), shadow)

@@ -33,7 +33,7 @@ def _targets(watch: Watch, frag: Fragment, address: Any, what: str) -> list[tupl
         if address.__class__ is not ND:
             places = {address}
         else:
-            places = {address.item(lane) for lane in lane_set(agent.mask & frag.mask).lanes}
+            places = {address.item(lane) for lane in lane_set(agent.mask & frag.lanes.mask).lanes}
         for place in places:
             barrier = use(watch, frag, agent, place, what)
             if barrier is not None:

@@ -23,7 +23,7 @@ def lane_cells(places: Any, nbytes: int) -> Index:
 
 def _of_agent(agent: Lanes, frag: Fragment, address: Any) -> Any:
     """The addresses of a group's lanes."""
-    mask = agent.mask & frag.mask
+    mask = agent.mask & frag.lanes.mask
     return address if mask == M32 else address[..., lane_set(mask).index]
 
 
@@ -54,7 +54,7 @@ def _flag(watch: Watch, frag: Fragment, space: str, address: Any, *, loads: bool
     site = watch.site
     atomic = loads and stores
     for agent in watch.agents(frag):
-        for place in {pick(address, lane) for lane in lane_set(agent.mask & frag.mask).lanes}:
+        for place in {pick(address, lane) for lane in lane_set(agent.mask & frag.lanes.mask).lanes}:
             key = (space, place)
             seen = watch.flags.get(key)
             published = agent.vector if site.releases else agent.released

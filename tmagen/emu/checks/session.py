@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tmagen.emu.checks.barriers import WatchedClusterBarrier
+from tmagen.emu.checks.clocks import Clocks
 from tmagen.emu.checks.finding import Collector, Finding
 from tmagen.emu.checks.global_memory import GlobalShadow
 from tmagen.emu.checks.shadow import Parts
 from tmagen.emu.checks.sites import sites_of
-from tmagen.emu.checks.watch import Watch
+from tmagen.emu.checks.watch import FIRST_CAPACITY, Watch
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.tensormap import TensorMap
 from tmagen.emu.tmem import COLUMNS, LANES
@@ -27,7 +29,8 @@ class Session:
         self.tensor_parts = Parts(LANES * COLUMNS)
         self.memory = GlobalShadow(memory, between_ctas=not program.uses_global_atomics)
         self.capacity = 0
-        self.cta_number = 0
+        self._number = 0
+        self._clocks = Clocks(FIRST_CAPACITY)
         self.mma_plans: dict[Any, Any] = {}
         self._kept: dict[int, TensorMap] = {}
         self._last: Watch | None = None
@@ -36,9 +39,13 @@ class Session:
         self._kept[id(tmap)] = tmap
 
     def attach(self, cta: Any) -> None:
-        """Watch a CTA that is about to run."""
-        self.cta_number += 1
-        watch = self._last = Watch(self, cta)
+        """Watch a CTA that is about to run. Those of a cluster share their clocks."""
+        if cta.rank == 0:
+            self._number += 1
+            self._clocks = Clocks(self.capacity or FIRST_CAPACITY)
+            if cta.cluster.size > 1:
+                cta.cluster.barrier = WatchedClusterBarrier(cta.cluster, self._clocks)
+        watch = self._last = Watch(self, cta, self._clocks, self._number)
         cta.watch = watch
         cta.named = watch.named
         cta.frames = 1

@@ -20,6 +20,10 @@ from tmagen.emu.checks.sites import Site
 Index = npt.NDArray[np.intp]
 
 
+Who = tuple[int, int, Any]
+"""Warp, lanes and CTA."""
+
+
 class Access:
     """One access, or the part of an asynchronous operation that touches memory.
 
@@ -28,14 +32,14 @@ class Access:
     """
 
     __slots__ = (
-        "base", "base_clock", "clock", "component", "cta", "generic", "kind", "pipeline", "site", "strong", "who",
+        "base", "base_clock", "clock", "component", "cluster", "generic", "kind", "pipeline", "site", "strong", "who",
     )  # fmt: skip
 
     def __init__(
         self,
         kind: str,
         site: Site,
-        who: tuple[int, int],
+        who: Who,
         component: int,
         clock: int,
         base: int,
@@ -47,7 +51,7 @@ class Access:
     ) -> None:
         self.kind = kind
         self.site = site
-        self.who = who  # (warp, lanes)
+        self.who = who
         self.component = component
         self.clock = clock
         self.base = base
@@ -55,7 +59,7 @@ class Access:
         self.generic = generic
         self.pipeline = pipeline
         self.strong = strong
-        self.cta = -1
+        self.cluster = -1
 
 
 class Footprint:
@@ -130,8 +134,10 @@ Readers = tuple[Access, ...]
 class Shadow:
     """One memory of one CTA: for each part the last write, and the reads since."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, cta: Any, *, tensor: bool) -> None:
         self.parts = parts
+        self.cta = cta
+        self.is_tensor = tensor
         self.writes: list[Access | None] = [None] * len(parts.sizes)
         self.reads: list[Readers] = [()] * len(parts.sizes)
 
@@ -144,13 +150,11 @@ class Shadow:
 
     def footprint(self, key: Hashable, cells: Callable[[], Index]) -> Footprint:
         """The footprint with this key; `cells` gives its cells where it is new."""
-        found = self.parts.known(key)
-        if found is None:
-            found = self.parts.add(key, cells())
-            self.grow()
-        return found
+        return self.parts.known(key) or self.parts.add(key, cells())
 
     def last_writes(self, footprint: Footprint) -> set[Access | None]:
+        if len(self.writes) != len(self.parts.sizes):
+            self.grow()
         return set(footprint.of(self.writes))
 
     def last_reads(self, footprint: Footprint) -> set[Readers]:
@@ -158,6 +162,8 @@ class Shadow:
 
     def wrote(self, footprint: Footprint, access: Access | None) -> None:
         """`access` is the last write from now on, with no reads after it."""
+        if len(self.writes) != len(self.parts.sizes):
+            self.grow()
         writes, reads = self.writes, self.reads
         for part in footprint.parts:
             writes[part] = access

@@ -12,6 +12,7 @@ from tmagen.emu.checks.finding import Finding, place_of
 from tmagen.emu.checks.races import NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
+from tmagen.emu.isa.values import M32
 from tmagen.emu.report import lanes_text
 from tmagen.emu.state.convergence import Fragment, lane_set
 from tmagen.emu.tmem import COLUMNS, LANES
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tmagen.emu.checks.session import Session
 
 _VERBS = {"RAW": ("reads", "writes"), "WAR": ("overwrites", "reads"), "WAW": ("overwrites", "writes")}
-_FIRST_CAPACITY = 48
+FIRST_CAPACITY = 48
 
 
 class Stream:
@@ -41,20 +42,24 @@ class Stream:
 class Watch:
     """Everything that the checks know about one CTA."""
 
-    def __init__(self, session: Session, cta: Any) -> None:
+    def __init__(self, session: Session, cta: Any, clocks: Clocks, number: int) -> None:
         self.session = session
         self.cta = cta
+        self.actor = cta  # whose thread acts: of this CTA, or of another of the cluster
+        self.number = number  # of the cluster
         self.sites = session.sites
-        self.clocks = Clocks(session.capacity or _FIRST_CAPACITY, self._widen)
+        self.clocks = clocks
+        clocks.holders.append(self)
+        self.prefix = "" if cta.cluster.size == 1 else f"{cta.title} "
         self.barriers: list[WatchedBarrier] = []
         self.named = [WatchedNamed(self, number) for number in range(16)]
         self.flags: dict[tuple[str, int], Vector] = {}  # what atomics and strong stores have published, by place
         self.warps: list[WarpLanes] = []
         for index in range(cta.nwarps):
             mask = (1 << min(32, cta.nthreads - 32 * index)) - 1
-            self.warps.append(WarpLanes(self.clocks, index, mask))
-        self.shared = Shadow(session.shared_parts)
-        self.tensor = Shadow(session.tensor_parts)
+            self.warps.append(WarpLanes(clocks, index, mask, self.prefix))
+        self.shared = Shadow(session.shared_parts, cta, tensor=False)
+        self.tensor = Shadow(session.tensor_parts, cta, tensor=True)
         self.tensor_work: dict[int, Stream] = {}  # by thread
         self.bulk: dict[int, Stream] = {}
         self.smallest_alloc = COLUMNS
@@ -63,7 +68,8 @@ class Watch:
 
     # --- agents -------------------------------------------------------------------------------------------------------
 
-    def _widen(self, capacity: int) -> None:
+    def widen(self, capacity: int) -> None:
+        """Replace all vectors by wider ones."""
         self.session.capacity = capacity
         clocks = self.clocks
         for warp in self.warps:
@@ -81,7 +87,9 @@ class Watch:
     def agents(self, frag: Fragment) -> tuple[Lanes, ...]:
         """The lanes of a fragment, in groups that have the same past."""
         warp = frag.warp
-        return self.warps[warp.index].of(frag.mask, warp.live)
+        self.actor = actor = warp.cta
+        watch: Watch = actor.watch
+        return watch.warps[warp.index].of(frag.lanes.mask, warp.live)
 
     def agent(self, frag: Fragment, lane: int) -> Lanes:
         """The group of one lane of a fragment."""
@@ -93,12 +101,14 @@ class Watch:
     def together(self, frag: Fragment) -> Lanes:
         """The fragment's lanes come together."""
         warp = frag.warp
-        return self.warps[warp.index].merge(frag.mask, warp.live)
+        self.actor = actor = warp.cta
+        watch: Watch = actor.watch
+        return watch.warps[warp.index].merge(frag.lanes.mask, warp.live)
 
     @property
     def site(self) -> Site:
         """The instruction that runs."""
-        number: int = self.cta.site
+        number: int = self.actor.site
         return self.sites[number]
 
     def tick(self, agent: Lanes) -> None:
@@ -108,7 +118,7 @@ class Watch:
         """An ordinary access of some lanes."""
         component = agent.component
         clock = agent.known[component]
-        who = (agent.warp.index, agent.mask)
+        who = (agent.warp.index, agent.mask, self.actor)
         return Access(kind, self.site, who, component, clock, component, clock, generic=True, strong=strong)
 
     def operation(
@@ -116,7 +126,7 @@ class Watch:
     ) -> Access:
         """An asynchronous operation of one lane, over for whoever knows `component` at `clock`."""
         base = agent.component
-        who = (agent.warp.index, 1 << lane if lane >= 0 else agent.mask)
+        who = (agent.warp.index, 1 << lane if lane >= 0 else agent.mask, self.actor)
         return Access(kind, self.site, who, component, clock, base, agent.known[base], pipeline=pipeline)
 
     def mma_stream(self, warp: int, lane: int) -> Stream:
@@ -124,7 +134,7 @@ class Watch:
         thread = 32 * warp + lane
         found = self.tensor_work.get(thread)
         if found is None:
-            component = self.clocks.component(f"MMAs of warp {warp} lane {lane}")
+            component = self.clocks.component(f"MMAs of {self.prefix}warp {warp} lane {lane}")
             found = self.tensor_work[thread] = Stream(component, component)
         return found
 
@@ -133,7 +143,7 @@ class Watch:
         thread = 32 * warp + lane
         found = self.bulk.get(thread)
         if found is None:
-            name = f"bulk stores of warp {warp} lane {lane}"
+            name = f"bulk stores of {self.prefix}warp {warp} lane {lane}"
             found = self.bulk[thread] = Stream(
                 self.clocks.component(f"{name}, read"), self.clocks.component(f"{name}, complete")
             )
@@ -166,7 +176,7 @@ class Watch:
     ) -> None:
         """Two accesses of which one writes."""
         known, capacity = agent.known, self.clocks.capacity
-        if memory is self.tensor:
+        if memory.is_tensor:
             if known[TENSOR * capacity + first.component] >= first.clock:
                 return
             space = TENSOR_MEMORY
@@ -201,12 +211,12 @@ class Watch:
 
     def name(self, access: Access) -> str:
         """Who it was."""
-        warp, mask = access.who
-        return f"{self.cta.title} {self.thread(warp, mask)}"
+        warp, mask, cta = access.who
+        return f"{cta.title} {thread_text(warp, mask)}"
 
-    @staticmethod
-    def thread(warp: int, mask: int) -> str:
-        return f"warp {warp}" if mask == 0xFFFFFFFF else f"warp {warp} {lanes_text(lane_set(mask))}"
+    def _thread(self, access: Access) -> str:
+        """The same, without the CTA where there is but one."""
+        return self.name(access) if self.prefix else thread_text(*access.who[:2])
 
     def report(
         self,
@@ -224,7 +234,7 @@ class Watch:
         if collector.seen(verdict.rule, verdict.level, second.site, first.site):
             return
         cells = memory.touched_by(footprint, first)
-        where = self._tensor_text(cells) if memory is self.tensor else self._shared_text(cells)
+        where = _tensor_text(cells) if memory.is_tensor else _shared_text(memory.cta, cells)
         self.found(verdict, first, second, agent, hazard, where)
 
     def found(self, verdict: Verdict, first: Access, second: Access, agent: Lanes, hazard: str, where: str) -> None:
@@ -232,8 +242,7 @@ class Watch:
         now, then = _VERBS[hazard]
         mine, theirs = NOUNS[second.kind], NOUNS[first.kind]
         message = (
-            f"{hazard}: the {mine} of {self.thread(*second.who)} {now} "
-            f"what the {theirs} of {self.thread(*first.who)} {then}"
+            f"{hazard}: the {mine} of {self._thread(second)} {now} what the {theirs} of {self._thread(first)} {then}"
         )
         hints = self._hints(first, agent)
         finding = Finding(
@@ -264,25 +273,8 @@ class Watch:
             return
         who = self.cta.title
         if frag is not None:
-            who += f" {self.thread(frag.warp.index, frag.mask)}"
+            who = f"{frag.warp.cta.title} {thread_text(frag.warp.index, frag.lanes.mask)}"
         collector.add(Finding(rule, level, message, place_of(site.instruction, who)), site, None)
-
-    def _shared_text(self, cells: Any) -> str:
-        if not cells.size:
-            return "shared memory"
-        low, high = int(cells[0]), int(cells[-1])
-        dense = "" if cells.size == high - low + 1 else ", not all of the bytes between"
-        return f"{cells.size:,} of {self.cta.place(low)} to {high:#x}{dense}"
-
-    @staticmethod
-    def _tensor_text(cells: Any) -> str:
-        if not cells.size:
-            return "tensor memory"
-        columns, lanes = cells // LANES, cells % LANES
-        return (
-            f"tensor memory lanes {int(lanes.min())} to {int(lanes.max())}, "
-            f"columns {int(columns.min())} to {int(columns.max())}"
-        )
 
     # --- what has no function of its own ------------------------------------------------------------------------------
 
@@ -348,3 +340,27 @@ class Watch:
                 self.session.collector.add(
                     Finding(rule, level, message, place_of(site.instruction, self.cta.title)), site, None
                 )
+
+
+def thread_text(warp: int, mask: int) -> str:
+    """ "warp 2", "warp 0 lane 0"."""
+    return f"warp {warp}" if mask == M32 else f"warp {warp} {lanes_text(lane_set(mask))}"
+
+
+def _shared_text(cta: Any, cells: Any) -> str:
+    if not cells.size:
+        return "shared memory"
+    low, high = int(cells[0]), int(cells[-1])
+    dense = "" if cells.size == high - low + 1 else ", not all of the bytes between"
+    of = f" of {cta.title}" if cta.cluster.size > 1 else ""
+    return f"{cells.size:,} of {cta.place(low)} to {high:#x}{of}{dense}"
+
+
+def _tensor_text(cells: Any) -> str:
+    if not cells.size:
+        return "tensor memory"
+    columns, lanes = cells // LANES, cells % LANES
+    return (
+        f"tensor memory lanes {int(lanes.min())} to {int(lanes.max())}, "
+        f"columns {int(columns.min())} to {int(columns.max())}"
+    )
