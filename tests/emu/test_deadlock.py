@@ -38,6 +38,11 @@ ret;
 }
 .file 1 "kernel.cu"
 .file 2 "ptx.h"
+.section .debug_str
+{
+$L__name:
+.b8 95,90,78,49,107,51,112,116,120,52,119,97,105,116,69,106,0
+}
 """
 )
 
@@ -50,13 +55,23 @@ def test_report(completion: str) -> None:
     error = caught.value
     assert error.exit_code == 1
     text = error.report()
+    assert text.startswith("error: deadlock: 2 groups of threads wait and nothing is left that could wake them")
     line = KERNEL.split("\n").index("mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1+8], 0;") + 1
     assert "CTA (0, 0, 0) warp 0 lanes 0-31" in text
-    assert f"PTX line {line}, ptx.h:7 (inlined at kernel.cu:30)" in text
+    assert f"PTX line {line}, kernel.cu:30 (ptx::wait at ptx.h:7)" in text
     assert "parity 0 of the mbarrier at shared 0x408 (dynamic + 8)" in text
     assert "current phase 0 (parity 0), pending arrivals 2 of 3, tx bytes 4,096" in text
     assert "warp 1 lanes 0-31" in text and "kernel.cu:40" in text
     assert "named barrier 2: 32 of 64 threads have arrived" in text
+
+
+def test_as_many_groups_as_are_told() -> None:
+    """Two warps at one place are a group."""
+    text = KERNEL.replace("setp.ge.u32 %p2, %r2, 32;", "setp.ge.u32 %p2, %r2, 64;")
+    with pytest.raises(Deadlock, match=r"^1 group of threads waits and nothing is left") as caught:
+        run(parse(text), Launch("k", (1, 1, 1), (64, 1, 1), dynamic_smem_bytes=64), GlobalMemory())
+    assert sum(line.startswith("CTA ") for line in caught.value.detail) == 1
+    assert "warps 0, 1 lanes 0-31" in caught.value.detail[0]
 
 
 def test_one_lane_of_a_warp_is_named() -> None:

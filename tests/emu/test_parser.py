@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tmagen.emu import ParseError, parse
-from tmagen.emu.module import Addr, FloatImm, Imm, Not, Pair, Reg, Sink, Special, Sym, Vec
+from tmagen.emu.module import Addr, FloatImm, Frame, Imm, Not, Pair, Reg, Sink, Special, Sym, Vec
 
 HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"
 
@@ -111,8 +111,9 @@ def test_source_lines_with_inlining_and_files_after_the_kernel() -> None:
         + '.file 1 "/dir//k.cu"\n.file 2 "inc.h", 123, 45\n.section .debug_str\n{\n$L__info_string0:\n.b8 116, 0\n}\n'
     )
     one, two, _ = module.entries["k"].body
-    assert (one.line, one.source.file, one.source.line, one.source.outer) == (7, "/dir//k.cu", 10, None)
-    assert (two.line, two.source.file, two.source.line, two.source.outer) == (9, "inc.h", 373, ("/dir//k.cu", 353))
+    assert (one.line, one.source.file, one.source.line, one.source.callers) == (7, "/dir//k.cu", 10, ())
+    assert (two.line, two.source.file, two.source.line, two.source.function) == (9, "inc.h", 373, "t")
+    assert two.source.callers == (Frame("/dir//k.cu", 353),)
     assert two.text == "mov.u32 %r2, 2"
 
 

@@ -8,14 +8,46 @@ from functools import cached_property
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where the compiler says an instruction comes from: the `.loc` before it, and the call chain's outermost place
-    when inlined.
+class Frame:
+    """A line of a function. `function` is its name without template arguments, outer namespace and parameters; None for
+    the kernel, and where it is not known.
     """
 
     file: str
     line: int
-    outer: tuple[str, int] | None = None
+    function: str | None = None
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether the function only puts a name to an instruction: one of a namespace `ptx`, as in `cuda::ptx`, or one
+        of CUDA's own, as `__syncwarp`.
+        """
+        name = self.function or ""
+        return name.startswith(("ptx::", "__")) or "::ptx::" in name
+
+
+@dataclass(frozen=True)
+class Source(Frame):
+    """Where the compiler says an instruction comes from: the `.loc` before it. `callers` are the calls that were
+    inlined to get there, innermost first; the last is in the kernel.
+    """
+
+    callers: tuple[Frame, ...] = ()
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The line itself, then its callers."""
+        return (Frame(self.file, self.line, self.function), *self.callers)
+
+    @property
+    def told(self) -> Frame:
+        """The innermost line that is no wrapper's: what a person looks for."""
+        return next((frame for frame in self.frames if not frame.is_wrapper), self.frames[-1])
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line of :attr:`told`."""
+        return self.told.file, self.told.line
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------

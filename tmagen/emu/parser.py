@@ -21,6 +21,7 @@ from tmagen.emu.module import (
     Variable,
 )
 from tmagen.emu.parser_body import Body
+from tmagen.emu.source_lines import function_names
 
 _TRIVIA = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
 _SPACE = re.compile(r"\s*")
@@ -71,6 +72,7 @@ class Parser:
         self.newlines = [m.start() for m in re.finditer("\n", self.text)]
         # nvcc writes `.file` after the kernels whose `.loc` lines name it.
         self.files = {int(m[1]): m[2] for m in _FILE.finditer(self.text)}
+        self.names = function_names(self.text)
         self.entries: dict[str, Entry] = {}
         self.variables: list[Variable] = []
         self.functions: list[str] = []

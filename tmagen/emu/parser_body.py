@@ -11,14 +11,13 @@ from tmagen.emu import operands
 from tmagen.emu.errors import ParseError
 from tmagen.emu.module import Addr, Instruction, Not, Operand, Reg, Source, Sym, Variable, Vec
 from tmagen.emu.operands import OperandError, Scope
+from tmagen.emu.source_lines import SourceLines
 
 if TYPE_CHECKING:
     from tmagen.emu.parser import Parser
 
 _WORD = re.compile(r"\.?[A-Za-z_$%][\w$]*")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
-_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+\d+)?([^\n]*)")
-_INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
 _INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z_][\w.:]*)\s*(.*)$", re.S)
 _REG = re.compile(r"\.reg\s+((?:\.\w+\s*)+)\s*(.*)$", re.S)
 _SERIES = re.compile(r"(.+?)<(\d+)>$")
@@ -40,6 +39,7 @@ class Body:
         self.branch_targets: dict[str, tuple[str, ...]] = {}
         self.pending_targets: list[tuple[str, list[str], Scope, int]] = []
         self.source: Source | None = None
+        self.lines = SourceLines(parser.files, parser.names)
 
     def parse(self) -> None:
         parser = self.parser
@@ -111,14 +111,10 @@ class Body:
 
     def loc(self) -> None:
         parser = self.parser
-        found = _LOC.match(parser.text, parser.at)
+        found = self.lines.read(parser.text, parser.at)
         if found is None:
             raise parser.error("expected .loc FILE LINE COLUMN")
-        parser.at = found.end()
-        outer = None
-        for inlined in _INLINED.finditer(found[3]):
-            outer = (parser.files.get(int(inlined[1]), inlined[1]), int(inlined[2]))
-        self.source = Source(parser.files.get(int(found[1]), found[1]), int(found[2]), outer)
+        self.source, parser.at = found
 
     def reg(self, text: str, at: int) -> None:
         found = _REG.match(text.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmagen.emu.module import Entry, Instruction
+from tmagen.emu.module import Entry, Frame, Instruction
 from tmagen.emu.state.convergence import CONVERGE, WAIT, Fragment, LaneSet
 
 
@@ -29,19 +29,30 @@ def lanes_text(lanes: LaneSet) -> str:
 
 
 def instruction_place(instruction: Instruction) -> str:
-    """ "PTX line 12, kernel.cu:34" with the outermost place of an inlined call."""
+    """ "PTX line 12, kernel.cu:34 in main_loop (ptx::wait at line 7), called at line 80": first the innermost line that
+    is no wrapper's, then the wrappers, then the callers.
+    """
     text = f"PTX line {instruction.line}"
     source = instruction.source
-    if source is not None:
-        text += f", {source.file}:{source.line}"
-        if source.outer is not None:
-            text += f" (inlined at {source.outer[0]}:{source.outer[1]})"
-    return text
+    if source is None:
+        return text
+    told = source.told
+    text += f", {told.file}:{told.line}" + (f" in {told.function}" if told.function else "")
+    frames = source.frames
+    number = frames.index(told)
+    inner = [f"{frame.function or 'inlined'} at {_line_of(frame, told)}" for frame in frames[:number]]
+    if inner:
+        text += f" ({', '.join(reversed(inner))})"
+    return text + "".join(f", called at {_line_of(frame, told)}" for frame in frames[number + 1 :])
+
+
+def _line_of(frame: Frame, told: Frame) -> str:
+    return f"line {frame.line}" if frame.file == told.file else f"{frame.file}:{frame.line}"
 
 
 def waiting_lines(cta: Any) -> list[str]:
     """Who waits where: a line for each place and reason, warps and lanes that share them together."""
-    groups: dict[str, dict[str, list[int]]] = {}
+    groups: dict[tuple[str, ...], dict[str, list[int]]] = {}
     for warp in cta.warps:
         for fragment in warp.fragments:
             groups.setdefault(_why(cta, fragment), {}).setdefault(lanes_text(fragment.lanes), []).append(warp.index)
@@ -51,21 +62,21 @@ def waiting_lines(cta: Any) -> list[str]:
         for lanes, warps in who.items():
             names.append(f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))} {lanes}")
         lines.append(f"CTA ({', '.join(map(str, cta.ctaid))}) {'; '.join(names)}")
-        lines.append(f"  {why}")
+        lines.extend(f"  {line}" for line in why)
     return lines
 
 
-def _why(cta: Any, fragment: Fragment) -> str:
+def _why(cta: Any, fragment: Fragment) -> tuple[str, ...]:
+    """Where a fragment waits, and for what, indented."""
     if fragment.state == WAIT and fragment.wait is not None:
         instruction = cta.program.waits[fragment.wait.number]
-        name = ".".join(instruction.parts[:2])
-        return f"{instruction_place(instruction)}: {name} {fragment.wait.describe(cta)}"
+        return instruction_place(instruction), f"  {_name(instruction)} {fragment.wait.describe(cta)}"
     if fragment.state == CONVERGE:
         block = cta.program.first_instruction(fragment.pc)
-        where = (
-            f"{instruction_place(block)}: {block.parts[0]}.{block.parts[1]} "
-            if block is not None and len(block.parts) > 1
-            else ""
-        )
-        return f"{where}waits for the other lanes of its warp"
-    return "looks at memory again and again"
+        waits = "waits for the other lanes of its warp"
+        return (waits,) if block is None else (instruction_place(block), f"  {_name(block)} {waits}")
+    return ("looks at memory again and again",)
+
+
+def _name(instruction: Instruction) -> str:
+    return ".".join(instruction.parts[:2])

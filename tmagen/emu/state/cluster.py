@@ -131,9 +131,10 @@ class Cluster:
 
     def _deadlock(self) -> Deadlock:
         lines = [line for cta in self.ctas for line in waiting_lines(cta)]
-        stuck = sum(1 for cta in self.ctas for warp in cta.warps for _ in warp.fragments)
+        stuck = sum(1 for line in lines if not line.startswith(" "))  # a group for each place and reason
         return Deadlock(
-            f"{stuck} group{'s' if stuck != 1 else ''} of threads wait and nothing is left that could wake them",
+            f"{stuck} group{'s' if stuck != 1 else ''} of threads wait{'s' if stuck == 1 else ''} and nothing is left "
+            "that could wake them",
             where=next(cta for cta in self.ctas if cta.live_warps).title,
             detail=lines,
         )
