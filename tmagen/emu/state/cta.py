@@ -356,9 +356,7 @@ class Cta:
         instruction = self.program.instruction_at(line)
         if instruction is not None:
             source = instruction.source
-            error.located(
-                instruction.line, (source.file, source.line) if source else None, instruction.text, self.title
-            )
+            error.located(instruction.line, source.place if source else None, instruction.text, self.title)
 
     @property
     def title(self) -> str:
