@@ -32,6 +32,9 @@ def tensor(cx: BlockEmitter, ins: Instruction) -> None:
     """A box of a tensor to shared memory (mbarrier completion) or back (bulk group)."""
     form = Form(ins, "cp.async.bulk.tensor")
     rank = _RANKS[form.one_of(tuple(_RANKS))]
+    pair = form.one_of(("cta_group::1", "cta_group::2"), "") == "cta_group::2"
+    if pair and not cx.clustered:
+        raise Unknown(f"{ins.opcode} in a launch without clusters")
     target, source = form.rest[0], form.rest[1]
     del form.rest[:2]
     form.take("tile")
@@ -40,7 +43,6 @@ def tensor(cx: BlockEmitter, ins: Instruction) -> None:
         if not form.take("mbarrier::complete_tx::bytes"):
             raise Unknown(ins.opcode)
         multicast = target == "shared::cluster" and form.take("multicast::cluster")
-        pair = form.one_of(("cta_group::1", "cta_group::2"), "") == "cta_group::2"
         form.done()
         values = operands(ins, 3 + multicast + policy)
         place, barrier = address(cx, values[0]), address(cx, values[2])

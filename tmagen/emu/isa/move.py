@@ -108,7 +108,7 @@ def isspacep(cx: Emitter, ins: Instruction) -> None:
         raise Unknown(ins.opcode)
 
 
-@instruction("mapa")
+@instruction("mapa", pure=False)
 def mapa(cx: Emitter, ins: Instruction) -> None:
     """Address of a variable in another CTA of the cluster."""
     form = Form(ins, "mapa")
