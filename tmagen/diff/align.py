@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from enum import Enum
 
 from tmagen.diff.events import Event
-from tmagen.diff.sections import K_TILE, Section
+from tmagen.diff.sections import K_TILE, TEARDOWN, Section
 
 
 class Mark(Enum):
@@ -34,22 +34,24 @@ class Row:
     def kind(self) -> tuple[object, ...]:
         """The row but for what varies from one K tile or output tile to the next."""
         left, right = (None if event is None else event.kind for event in (self.left, self.right))
-        return self.mark, left, right
+        return self.mark is Mark.MOVED, left, right
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Sections that are the same on each side but for what varies, as the first of them."""
+    """Sections that are the same on each side but for what varies. Rows are those of K tile `shown`."""
 
     name: str
     tiles: tuple[int, int]  # the first and the last output tile, -1: none
     k: tuple[int, int]  # the first and the last K tile, -1: none
     rows: tuple[Row, ...]
     varying: tuple[tuple[str, str, str], ...] = ()  # what varies: its values left, and right, over the sections
+    shown: int = -1  # the one of the K tiles in which most differs
+    alone: Mark | None = None  # whole output tiles that one side alone has; rows are those unlike its first tile's
 
     @property
     def differs(self) -> bool:
-        return any(row.mark is not Mark.SAME for row in self.rows)
+        return self.alone is not None or any(row.mark is not Mark.SAME for row in self.rows)
 
 
 def align(left: Sequence[Section], right: Sequence[Section]) -> tuple[Block, ...]:
@@ -62,7 +64,10 @@ def align(left: Sequence[Section], right: Sequence[Section]) -> tuple[Block, ...
         keys += list(mine)[a:b] if tag == "equal" else [*list(mine)[a:b], *list(theirs)[c:d]]
     keys = list(dict.fromkeys(keys))
     pairs = [(mine.get(key), theirs.get(key)) for key in keys]
-    return tuple(_fold_tiles(_fold_k([_Pair(key, *pair) for key, pair in zip(keys, pairs, strict=True)])))
+    paired, alone = _split([_Pair(key, *pair) for key, pair in zip(keys, pairs, strict=True)])
+    blocks = _fold_tiles(_fold_k(paired))
+    end = next((at for at, block in enumerate(blocks) if block.name == TEARDOWN), len(blocks))
+    return (*blocks[:end], *alone, *blocks[end:])
 
 
 class _Pair:
@@ -73,6 +78,7 @@ class _Pair:
         self.left, self.right = left, right
         self.rows = align_events(left.events if left else (), right.events if right else ())
         self.kind = (self.name, tuple(row.kind for row in self.rows))
+        self.mark = Mark.RIGHT if left is None else Mark.LEFT if right is None else Mark.SAME
 
 
 def align_events(left: Sequence[Event], right: Sequence[Event]) -> tuple[Row, ...]:
@@ -127,6 +133,25 @@ def _steps_between(rows: list[Row], one: Row, other: Row) -> int:
     return sum(row.mark is not Mark.RIGHT and row.mark is not Mark.LEFT for row in rows[at:to])
 
 
+def _split(pairs: list[_Pair]) -> tuple[list[_Pair], list[Block]]:
+    """Output tiles that one side alone has, and that are like the first that it has, apart from the rest."""
+    blocks: list[Block] = []
+    for mark in (Mark.LEFT, Mark.RIGHT):
+        mine = [(pair, pair.left if mark is Mark.LEFT else pair.right) for pair in pairs]
+        usual = {section.kind: section.kind for pair, section in mine if section is not None and pair.tile == 0}
+        tiles = sorted({pair.tile for pair in pairs if pair.tile > 0})
+        lonely = [
+            tile
+            for tile in tiles
+            if all(pair.mark is mark for pair in pairs if pair.tile == tile)
+            and all(section.kind in usual for pair, section in mine if section is not None and pair.tile == tile)
+        ]
+        if lonely:
+            pairs = [pair for pair in pairs if pair.tile not in lonely]
+            blocks.append(Block("tile", (lonely[0], lonely[-1]), (-1, -1), (), alone=mark))
+    return pairs, blocks
+
+
 # --- repetition -------------------------------------------------------------------------------------------------------
 
 
@@ -164,12 +189,14 @@ def _fold_tiles(groups: list[list[_Pair]]) -> list[Block]:
 def _block(group: list[_Pair]) -> Block:
     tiles = [pair.tile for pair in group]
     ks = [pair.k for pair in group]
+    shown = max(group, key=lambda pair: (sum(row.mark is not Mark.SAME for row in pair.rows), -pair.tile, -pair.k))
     return Block(
         name=group[0].name,
         tiles=(min(tiles), max(tiles)),
         k=(min(ks), max(ks)),
-        rows=group[0].rows,
+        rows=shown.rows,
         varying=_varying(group) if len(group) > 1 else (),
+        shown=shown.k,
     )
 
 

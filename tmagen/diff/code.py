@@ -33,6 +33,17 @@ class Code:
         return entry
 
 
+def compile_ptx_text(ptx: str, name: str, nvcc: Nvcc, arch: str) -> Code:
+    """PTX, and the machine code that ptxas makes of it. Raises CompileError and SpecError as :func:`compile_text`."""
+    with tempfile.TemporaryDirectory(prefix="tmagen-") as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(ptx, encoding="utf-8")
+        started = time.perf_counter()
+        cubin = compile_cubin(nvcc, source, arch=arch, flags=FLAGS)
+        seconds = time.perf_counter() - started
+    return of_ptx(ptx, name, cubin=cubin, seconds=seconds)
+
+
 def compile_text(text: str, name: str, nvcc: Nvcc, arch: str) -> Code:
     """One nvcc run, PTX kept. Raises CompileError, and SpecError for a file with no kernel or several."""
     with tempfile.TemporaryDirectory(prefix="tmagen-") as folder:

@@ -11,6 +11,9 @@ from tmagen.diff.source import SourceFacts, source_facts
 from tmagen.diff.view import View
 from tmagen.toolchain import KernelResources, Nvcc, disassemble
 
+REGISTERS = "registers a thread"
+MAIN_LOOP = "instructions of the main loop"
+
 REGISTERS_PER_SM = 65_536
 REGISTER_UNIT = 8  # a thread's registers are rounded up to this
 SMEM_PER_SM = 233_472
@@ -54,7 +57,7 @@ def costs(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Group, ...
 def _resources(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
     pair = (mine.resources, theirs.resources)
     return facts(
-        ("registers a thread", *(r and r.registers for r in pair)),
+        (REGISTERS, *(r and r.registers for r in pair)),
         ("spilled, bytes", *(None if r is None else r.spill_store_bytes + r.spill_load_bytes for r in pair)),
         ("stack, bytes", *(None if r is None else r.stack_bytes for r in pair)),
         ("named barriers, highest and one", *(r and r.barriers for r in pair)),
@@ -91,7 +94,7 @@ def _machine_code(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fa
 
     return facts(
         ("instructions", *(None if code is None else len(code.instructions) for _, code in pair)),
-        ("instructions of the main loop", *(_loop_text(v, c, loop) for (v, c), loop in zip(pair, loops, strict=True))),
+        (MAIN_LOOP, *(_loop_text(v, c, loop) for (v, c), loop in zip(pair, loops, strict=True))),
         ("MMA instructions", *(None if code is None else code.mmas() for _, code in pair)),
         (
             "loops around single instructions (BRA.U.ANY)",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tmagen.diff.align import Block, Mark, Row
 from tmagen.diff.compare import Comparison
+from tmagen.diff.cost import MAIN_LOOP, REGISTERS
 from tmagen.diff.events import Event
 from tmagen.diff.facts import Fact, Group
 from tmagen.diff.reasons import reason
@@ -16,6 +17,8 @@ from tmagen.diff.sections import FILL, K_TILE
 from tmagen.ir import Shape
 
 LONGEST_EQUAL_RUN = 4
+WEIGHTY = (REGISTERS, MAIN_LOOP)
+"""Facts whose difference is worth telling at once, whatever it comes from."""
 MARKS = {
     Mark.SAME: "the same",
     Mark.CHANGED: "done otherwise",
@@ -140,10 +143,10 @@ def _in_short(comparison: Comparison) -> Iterator[Part]:
     groups = [*(comparison.cost or ()), *(comparison.plan or ())]
     labels = (comparison.left.label, comparison.right.label)
     texts = [
-        f"{group.title}, {fact.name}: {labels[0]} {fact.left}; {labels[1]} {fact.right}: {fact.note}"
+        f"{group.title}, {fact.name}: {labels[0]} {fact.left}; {labels[1]} {fact.right}{note}"
         for group in groups
         for fact in group.facts
-        if fact.differs and fact.note
+        if fact.differs and ((note := f": {fact.note}" if fact.note else "") or fact.name in WEIGHTY)
     ]
     reasons = [
         text
@@ -168,6 +171,10 @@ def _events(comparison: Comparison, blocks: Sequence[Block]) -> Iterator[Part]:
     yield Paragraph(f"The steps of CTA 0, as its busiest thread meets them, and who takes each. {legend}.")
     for block in blocks:
         yield Heading(3, _block_title(block))
+        if block.alone is not None:
+            label = left if block.alone is Mark.LEFT else right
+            yield Paragraph(f"On {label} alone, whose CTA goes on: each step as in its tile 1.")
+            continue
         yield Table(("", left, right, "why"), tuple(_once(_event_lines(block))))
         if block.varying:
             yield Paragraph(_varying(block, left, right))
@@ -184,8 +191,11 @@ def _block_title(block: Block) -> str:
     if first < 0:
         return block.name.capitalize()
     tiles = f"Tile {first + 1}" if first == last else f"Tiles {first + 1} to {last + 1}"
+    if block.alone is not None:
+        return tiles
     if block.name == K_TILE:
-        return f"{tiles}, K tile{'' if k_first == k_last else 's'} {_range(k_first, k_last)}"
+        shown = "" if block.shown == k_first else f", as K tile {block.shown}"
+        return f"{tiles}, K tile{'' if k_first == k_last else 's'} {_range(k_first, k_last)}{shown}"
     return f"{tiles}, {'first loads' if block.name == FILL else block.name}"
 
 

@@ -47,7 +47,7 @@ class Event:
 def events_of(recorded: Sequence[Executed], names: Names, threads: int) -> list[Event]:
     """The events worth telling, in order, runs of the same step folded into one."""
     writer = _Writer(names, threads)
-    return list(_folded(writer.write(event) for event in recorded))
+    return _folded(writer.write(event) for event in recorded)
 
 
 class _Writer:
@@ -276,20 +276,23 @@ def _transfer(instruction: Instruction) -> tuple[str, int]:
 # --- folding ----------------------------------------------------------------------------------------------------------
 
 
-def _folded(events: Iterator[Event | None]) -> Iterator[Event]:
-    last: Event | None = None
+def _folded(events: Iterator[Event | None]) -> list[Event]:
+    found: list[Event] = []
     for event in events:
         if event is None:
             continue
-        joined = None if last is None else _joined(last, event)
-        if joined is None:
-            if last is not None:
-                yield last
-            last = event
+        for back in range(1, len(found) + 1):
+            joined = _joined(found[-back], event)
+            if joined is not None:
+                found[-back] = joined
+                break
+            # Loads of A and B may alternate: each goes on with the last of its own.
+            if event.op != "TMA load" or found[-back].op != event.op:
+                found.append(event)
+                break
         else:
-            last = joined
-    if last is not None:
-        yield last
+            found.append(event)
+    return found
 
 
 def _joined(last: Event, event: Event) -> Event | None:

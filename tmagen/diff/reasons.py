@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tmagen.diff.align import Block, Mark, Row
 from tmagen.diff.events import Event
 from tmagen.diff.layout import DONE, FULL
-from tmagen.diff.sections import EPILOGUE, SETUP, TEARDOWN
+from tmagen.diff.sections import EPILOGUE, FILL, LOADS, SETUP, TEARDOWN
 
 Rule = Callable[[Row, Block], str | None]
 AFTER = "tcgen05.fence::after_thread_sync"
@@ -173,6 +173,36 @@ def _load_boxes(row: Row, _: Block) -> str | None:
     return None
 
 
+def _other_stage(row: Row, block: Block) -> str | None:
+    """Nothing but what varies from step to step differs."""
+    if row.left is None or row.right is None or row.left.kind != row.right.kind or block.name == EPILOGUE:
+        return None
+    mine, theirs = dict(row.left.varying), dict(row.right.varying)
+    names = [name for name in mine if mine[name] != theirs.get(name)]
+    if names and row.mark is Mark.CHANGED:
+        return f"a ring of another depth: another {', '.join(names)}"
+    return None
+
+
+def _ahead(row: Row, block: Block) -> str | None:
+    """Loads that one side has where the other has none."""
+    if _one(row).key not in LOADS or (row.left is not None and row.right is not None):
+        return None
+    return (
+        "a ring of more stages is filled further ahead" if block.name == FILL else "a ring of fewer stages loads later"
+    )
+
+
+def _inits(row: Row, _: Block) -> str | None:
+    if _one(row).op == "init" and row.mark is Mark.CHANGED:
+        return "a full barrier for each stage of the ring"
+    return None
+
+
+def _elsewhere(row: Row, _: Block) -> str | None:
+    return "the same step, at another place among those around it" if row.mark is Mark.MOVED else None
+
+
 def _who(row: Row, _: Block) -> str | None:
     if row.mark is Mark.CHANGED and row.left is not None and row.right is not None and row.left.who != row.right.who:
         return "other threads do it"
@@ -192,5 +222,9 @@ _RULES: Sequence[Rule] = (
     _tmem_loads,
     _store_boxes,
     _load_boxes,
+    _inits,
+    _ahead,
+    _other_stage,
     _who,
+    _elsewhere,
 )

@@ -10,12 +10,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from tmagen.emu import GlobalMemory, Launch, Module, run
 from tmagen.emu.launch import Dim3
 from tmagen.emu.module import Instruction
 from tmagen.emu.state.convergence import pick
+
+EMULATING = Lock()
+"""Held while a side is emulated. Two runs at a time would gain nothing, and each sets how many threads the BLAS takes:
+sums of a run that another one disturbs are of another order."""
 
 _FRAMES_TO_CODE = 2  # the listener is called by Cta.listen, and that by the code of a block
 
@@ -67,7 +72,8 @@ class _Recorder:
 def record(module: Module, launch: Launch, memory: GlobalMemory, ctaid: Dim3 = (0, 0, 0)) -> Recording:
     """Runs `launch` to its end and returns what CTA `ctaid` did. Raises EmulatorError as the emulator does."""
     recorder = _Recorder(ctaid)
-    run(module, launch, memory, listener=recorder)
+    with EMULATING:
+        run(module, launch, memory, listener=recorder)
     return Recording(
         events=tuple(_together(recorder.heard)),
         stores=tuple((cta, tuple(coords)) for cta, coords in recorder.stores.items()),

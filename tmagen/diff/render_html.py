@@ -25,8 +25,12 @@ nav a { margin-right: 1.2rem; }
 table { border-collapse: collapse; width: 100%; font-size: .87rem; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); }
 td { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
-td.mark { width: 1rem; font-weight: bold; }
-td.note { font-family: system-ui, sans-serif; color: var(--dim); width: 28%; min-width: 14rem; }
+td.mark { font-weight: bold; }
+td.note { font-family: system-ui, sans-serif; color: var(--dim); }
+table.columns { table-layout: fixed; min-width: 60rem; }
+table.columns th:first-child { width: 1.2rem; }
+table.columns th:last-child { width: 28%; }
+table.facts th:nth-child(2) { width: 20%; }
 tr.same td { color: var(--dim); }
 tr.changed td.mark { color: var(--changed); }
 tr.left td { color: var(--left); }
@@ -66,7 +70,10 @@ def _table(table: Table) -> str:
     marked = any(line.mark for line in table.lines)
     heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
     rows = "\n".join(_row(line, marked, noted) for line in table.lines)
-    return f'<div class="wide"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>'
+    kind = f' class="columns{" facts" if len(table.heads) > 4 else ""}"' if noted else ""
+    return (
+        f'<div class="wide"><table{kind}>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>'
+    )
 
 
 def _row(line: Line, marked: bool, noted: bool) -> str:

@@ -35,8 +35,8 @@ def _table(table: Table) -> str:
 
 
 def _text(text: str) -> str:
-    """What Markdown would take for markup, escaped."""
-    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", text)
+    """What GitHub's Markdown would take for markup, escaped; underscores inside words and lone brackets are none."""
+    return re.sub(r"([\\`*<]|\b_\b|\](?=\())", r"\\\1", text)
 
 
 def _cell(text: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tmagen.diff.problem import Problem, addresses_of, allocated
+from tmagen.diff.record import EMULATING
 from tmagen.diff.sides import Side
 from tmagen.emu import GlobalMemory
 from tmagen.emu import run as emulate
@@ -136,16 +137,17 @@ def _run(
     buffers.d.fill_poison()
     launch = side.trial_launch(problem, addresses_of(buffers))
     try:
-        done = emulate(
-            side.trial.module,
-            launch,
-            memory,
-            completion=completion,
-            seed=seed,
-            jobs=jobs,
-            checks=checked,
-            strict=checked,
-        )
+        with EMULATING:
+            done = emulate(
+                side.trial.module,
+                launch,
+                memory,
+                completion=completion,
+                seed=seed,
+                jobs=jobs,
+                checks=checked,
+                strict=checked,
+            )
     except TmagenError as error:
         found: tuple[Finding, ...] = getattr(error, "findings", ())
         return Run(None, str(error).splitlines()[0], exit_code=error.exit_code), found

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from tmagen.diff.compare import PARTS, Comparison, Half, compare, half_of
 from tmagen.diff.problem import Elements, Problem, problem_of, trial_shape
 from tmagen.diff.results import is_large
-from tmagen.diff.sides import FileHost, Side, file_side, foreign_side, own_side, spec_elements, tirx_side
+from tmagen.diff.sides import FileHost, Side, file_code, file_side, foreign_side, own_side, spec_elements, tirx_side
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.hostrun import HostProgram, SourceFormError, build
 from tmagen.ir import Gemm, Pipeline, Shape, Tile
@@ -77,7 +78,12 @@ def diff_spec(spec: Gemm, against: Path | None = None, request: Request | None =
         _same_types(elements, host.program.elements)
         small = _fitting(small, host.program)
         return _compared(
-            lambda: own_side(spec, small.shape, nvcc), lambda: file_side(against, host), problem, small, request, nvcc
+            lambda: own_side(spec, small.shape, nvcc),
+            lambda: file_side(against, host, file_code(against, nvcc, spec.target.value)),
+            problem,
+            small,
+            request,
+            nvcc,
         )
 
 
@@ -92,7 +98,9 @@ def diff_files(left: Path, right: Path, request: Request | None = None) -> Compa
         raise SpecError(Diagnostic(f"{left.name} is for {targets[0].value}, {right.name} for {targets[1].value}"))
     nvcc = find_nvcc(request.nvcc, arch=targets[0].value)
     with ExitStack() as stack:
-        hosts = [_host(path, nvcc, stack) for path in (left, right)]
+        with ThreadPoolExecutor(2) as pool:
+            codes = [pool.submit(file_code, path, nvcc, targets[0].value) for path in (left, right)]
+            hosts = [_host(path, nvcc, stack) for path in (left, right)]
         elements = hosts[0].program.elements
         _same_types(elements, hosts[1].program.elements)
         problem = problem_of(request.shape or DEFAULT_SHAPE, elements)
@@ -100,7 +108,12 @@ def diff_files(left: Path, right: Path, request: Request | None = None) -> Compa
         for host in hosts:
             problem, small = _fitting(problem, host.program), _fitting(small, host.program)
         return _compared(
-            lambda: file_side(left, hosts[0]), lambda: file_side(right, hosts[1]), problem, small, request, nvcc
+            lambda: file_side(left, hosts[0], codes[0].result()),
+            lambda: file_side(right, hosts[1], codes[1].result()),
+            problem,
+            small,
+            request,
+            nvcc,
         )
 
 

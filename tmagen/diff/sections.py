@@ -11,7 +11,7 @@ from tmagen.diff.layout import DONE, FULL
 
 SETUP, FILL, K_TILE, EPILOGUE, TEARDOWN = "set-up", "fill", "K tile", "epilogue", "tear-down"
 _OF_THE_LOOP = {("wait", FULL), ("expect", FULL), ("MMA", ""), ("commit", DONE), ("wait", DONE)}
-_LOAD_OPS = {("expect", FULL), ("TMA load", "A"), ("TMA load", "B")}
+LOADS = {("expect", FULL), ("TMA load", "A"), ("TMA load", "B")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class _Cut:
         key = event.key
         if event.op in ("relinquish", "dealloc") and self.name == EPILOGUE:
             self.tear_down()
-        elif key in _LOAD_OPS and self.name in (SETUP, EPILOGUE):
+        elif key in LOADS and self.name in (SETUP, EPILOGUE):
             self.begin(FILL, self.tile_number() + 1, -1)
         elif key == ("wait", FULL) and self.name in (FILL, K_TILE):
             self.begin(K_TILE, self.tile, self.k + 1)
-        elif self.name == K_TILE and self.computed and key not in _OF_THE_LOOP and key not in _LOAD_OPS:
+        elif self.name == K_TILE and self.computed and key not in _OF_THE_LOOP and key not in LOADS:
             self.begin(EPILOGUE, self.tile, -1)
         self.events.append(event)
         self.computed = self.computed or key == ("wait", DONE)

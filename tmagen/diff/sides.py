@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tmagen.diff.code import Code, compile_text, of_ptx
+from tmagen.diff.code import Code, compile_ptx_text, compile_text
 from tmagen.diff.launching import launch_of_plan, launch_of_tirx
 from tmagen.diff.problem import Elements, Problem, trial_ctas
 from tmagen.emit import emit
@@ -135,11 +135,14 @@ class FileHost:
         return x * y * z
 
 
-def file_side(path: Path, host: FileHost) -> Side:
+def file_code(path: Path, nvcc: Nvcc, arch: str) -> Code:
+    """A .cu file, compiled. Raises CompileError and SpecError."""
+    return compile_text(path.read_text(encoding="utf-8", errors="replace"), path.stem, nvcc, arch)
+
+
+def file_side(path: Path, host: FileHost, code: Code) -> Side:
     """A file of the form that `tmagen emit` writes, edited or not, launched by its own host part."""
     program = host.program
-    text = path.read_text(encoding="utf-8", errors="replace")
-    code = compile_text(text, path.stem, program.nvcc, program.target.value)
     persistent = None not in program.static_mnk or host.is_persistent(program.elements)
     runtime_shape = None in program.static_mnk
 
@@ -170,7 +173,8 @@ def foreign_side(path: Path, model: Side, nvcc: Nvcc, arch: str) -> Side:
     Raises SpecError where they do not: nothing says how it is launched then.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
-    code = of_ptx(text, path.name) if path.suffix == ".ptx" else compile_text(text, path.stem, nvcc, arch)
+    build = compile_ptx_text if path.suffix == ".ptx" else compile_text
+    code = build(text, path.stem, nvcc, arch)
     mine, theirs = (
         [(parameter.offset, parameter.size) for parameter in entry.params] for entry in (code.entry, model.trial.entry)
     )

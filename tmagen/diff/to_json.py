@@ -60,6 +60,7 @@ def _block(block: Block) -> dict[str, Any]:
         "name": block.name,
         "tiles": list(block.tiles),
         "k_tiles": list(block.k),
+        "alone": None if block.alone is None else block.alone.name.lower(),
         "differs": block.differs,
         "rows": [_row(row, block) for row in block.rows],
         "varying": [{"name": name, "left": left, "right": right} for name, left, right in block.varying],
