@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -73,16 +76,59 @@ def test_first_elements_are_the_first() -> None:
     assert [(e.row, e.column) for e in mismatch_of(buffer, reference).first] == places[:5]
 
 
-def test_swapped_chunks_are_recognised() -> None:
-    """Rows whose 16-byte chunks are XORed with the row, as an unmatched 128-byte swizzle leaves them."""
+SWIZZLES: dict[str, Callable[[int], int]] = {
+    "128 bytes": lambda row: row % 8,
+    "64 bytes": lambda row: row // 2 % 4,
+    "32 bytes": lambda row: row // 4 % 2,
+    "none": lambda row: 0,
+}
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(SWIZZLES, 2)))
+def test_chunks_of_another_swizzle_are_recognised(one: str, other: str) -> None:
+    """Rows whose 16-byte chunks are XORed with the row, as an unmatched swizzle leaves them."""
     buffer, reference = filled()
     bits = buffer.bits()
     for row in range(ROWS):
+        by = SWIZZLES[one](row) ^ SWIZZLES[other](row)
         for start in (0, 64):
             chunks = bits[row, start : start + 64].reshape(8, 8).copy()
-            bits[row, start : start + 64] = chunks[np.arange(8) ^ (row % 8)].reshape(64)
+            bits[row, start : start + 64] = chunks[np.arange(8) ^ by].reshape(64)
+    (hint,) = (hint for hint in mismatch_of(buffer, reference).hints if "chunks" in hint)
+    assert "a swizzle that does not match" in hint
+    assert one in hint.split("match")[1] and other in hint.split("match")[1]
+
+
+@pytest.mark.parametrize("element", [DType.F16, DType.F32])
+def test_columns_of_other_columns_are_named_and_are_no_swizzle(element: DType) -> None:
+    buffer, reference = filled(element)
+    buffer.bits()[5:130, 0:64] = reference.bits[5:130, 96:160]
+    told = "columns 0-63 hold those of columns 96-159: was the staging buffer overwritten too early?"
+    assert mismatch_of(buffer, reference).hints[1:] == (told,)
+    buffer, reference = filled(element)
+    buffer.bits()[:, 64:128] = reference.bits[:, :64]
     hints = mismatch_of(buffer, reference).hints
-    assert any("a swizzle that does not match" in hint and "row 1 " in hint for hint in hints)
+    assert (
+        "columns 64-127 hold those of columns 0-63: was the staging buffer stored before it was filled again?" in hints
+    )
+    assert not any("swizzle" in hint for hint in hints)
+
+
+def test_chunks_that_rotate_are_no_swizzle() -> None:
+    buffer, reference = filled()
+    buffer.bits()[:] = np.roll(reference.bits.reshape(ROWS, -1, 8), 1, axis=1).reshape(ROWS, COLUMNS)
+    hints = mismatch_of(buffer, reference).hints
+    assert not any("swizzle" in hint for hint in hints)
+    assert any("columns 8-159 hold those of columns 0-151" in hint for hint in hints)
+
+
+def test_chunks_in_an_order_of_their_own_get_no_hint() -> None:
+    buffer, reference = filled()
+    order = np.random.default_rng(1)
+    for row in range(ROWS):
+        chunks = reference.bits[row].reshape(-1, 8)
+        buffer.bits()[row] = chunks[order.permutation(len(chunks))].reshape(-1)
+    assert not any("swizzle" in hint or "hold" in hint for hint in mismatch_of(buffer, reference).hints)
 
 
 def test_moved_rows_and_columns_are_recognised() -> None:

@@ -12,12 +12,11 @@ import numpy.typing as npt
 from tmagen.ir import DType
 from tmagen.verify.buffers import Buffer
 from tmagen.verify.elements import Matrix, poison, value_dtype
+from tmagen.verify.hints import moved_hints
 from tmagen.verify.reference import Bounded, Exact, Reference
 
 _SHOWN = 5
-_CHUNK_BYTES = 16  # what the TMA swizzle moves
 _ROWS_AT_ONCE = 512
-_TELLING = 8  # elements that do not agree by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,7 @@ def _describe(d: Buffer, reference: Reference, wrong: npt.NDArray[np.bool_]) -> 
     )
     hints = [_where(wrong)]
     if isinstance(reference, Exact):
-        hints.extend(_moved_hint(d, reference, wrong))
-        hints.extend(_chunk_hint(d, reference, wrong))
+        hints.extend(moved_hints(d, reference, wrong))
     unwritten = int(np.count_nonzero((d.bits() == poison(d.element)) & wrong))
     return Mismatch(int(np.count_nonzero(wrong)), wrong.size, unwritten, first, tuple(hints))
 
@@ -134,35 +132,6 @@ def _ranges(what: str, marked: npt.NDArray[np.bool_]) -> str:
     spans = [f"{a}" if b - a == 1 else f"{a}-{b - 1}" for a, b in edges.reshape(-1, 2).tolist()]
     shown = ", ".join(spans[:4]) + (f" and {len(spans) - 4} more ranges" if len(spans) > 4 else "")
     return f"{what}s {shown}"
-
-
-def _moved_hint(d: Buffer, reference: Exact, wrong: npt.NDArray[np.bool_]) -> list[str]:
-    """Recognises a wrong coordinate or stride: a row or column that is right, but belongs elsewhere."""
-    hints: list[str] = []
-    for what, axis, got, right in (("row", 1, d.bits(), reference.bits), ("column", 0, d.bits().T, reference.bits.T)):
-        index = int(np.argmax(np.any(wrong, axis=axis, keepdims=True).ravel()))
-        if got.shape[1] >= _TELLING:
-            homes = np.flatnonzero((right == got[index]).all(axis=1))
-            hints.extend(f"{what} {index} holds what belongs in {what} {home}" for home in homes[:1].tolist())
-    return hints
-
-
-def _chunk_hint(d: Buffer, reference: Exact, wrong: npt.NDArray[np.bool_]) -> list[str]:
-    """Recognises a wrong swizzle: the right 16-byte chunks of a row, in another order."""
-    row = int(np.flatnonzero(wrong.any(axis=1))[0])
-    per_chunk = _CHUNK_BYTES // d.element.bytes
-    chunks = d.columns // per_chunk
-    got = np.ascontiguousarray(d.bits()[row, : chunks * per_chunk]).reshape(chunks, per_chunk)
-    right = np.ascontiguousarray(reference.bits[row, : chunks * per_chunk]).reshape(chunks, per_chunk)
-    home = {chunk.tobytes(): index for index, chunk in enumerate(right)}
-    found = [home.get(chunk.tobytes()) for chunk in got]
-    moved = [(index, place) for index, place in enumerate(found) if place is not None and place != index]
-    if len(home) < chunks or len(moved) < 2:
-        return []
-    example = ", ".join(f"{place} at {index}" for index, place in moved[:4])
-    return [
-        f"row {row} holds right 16-byte chunks in the wrong places (chunk {example}): a swizzle that does not match"
-    ]
 
 
 def _number(value: float) -> str:
