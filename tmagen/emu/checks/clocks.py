@@ -30,7 +30,7 @@ class Holder(Protocol):
 
 
 class Clocks:
-    """The components of the CTAs of a cluster. `capacity` is how many a vector has room for, `holders` who has vectors."""
+    """The components of a cluster. `capacity` is how many a vector has room for, `holders` who has vectors."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity

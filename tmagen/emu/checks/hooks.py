@@ -6,9 +6,16 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from tmagen.emu.checks import hooks_barrier, hooks_copy, hooks_memory, hooks_tensor
+from tmagen.emu.checks import hooks_barrier, hooks_cluster, hooks_copy, hooks_matrix, hooks_memory, hooks_tensor
 
-_MODULES: tuple[ModuleType, ...] = (hooks_memory, hooks_barrier, hooks_copy, hooks_tensor)
+_MODULES: tuple[ModuleType, ...] = (
+    hooks_memory,
+    hooks_matrix,
+    hooks_barrier,
+    hooks_copy,
+    hooks_tensor,
+    hooks_cluster,
+)
 
 
 def namespace() -> dict[str, Any]:

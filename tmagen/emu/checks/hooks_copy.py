@@ -18,11 +18,11 @@ from tmagen.emu.tensormap import TensorMap
 _HIGH = 1 << 31
 
 
-def _signed(coords: tuple[Any, ...], lane: int) -> tuple[int, ...]:
+def signed_of(coords: tuple[Any, ...], lane: int) -> tuple[int, ...]:
     return tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords])
 
 
-def _box(watch: Watch, tmap: TensorMap, place: int) -> Footprint | None:
+def box_of(watch: Watch, tmap: TensorMap, place: int) -> Footprint | None:
     """The bytes of a box in shared memory; None where it is not wholly in it, which the instruction will say."""
     key = (id(tmap), place)
     known = watch.shared.parts.known(key)
@@ -49,12 +49,12 @@ def tma_load(
         agent = watch.agent(frag, lane)
         target = use(watch, frag, agent, cta.own(pick(barrier, lane)), "a TMA load")
         tmap = cta.tensor_map(pick(tmap_address, lane))
-        footprint = _box(watch, tmap, cta.own(pick(place, lane)))
+        footprint = box_of(watch, tmap, cta.own(pick(place, lane)))
         if target is None or footprint is None or tmap.rank != len(coords):
             continue
         note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
         watch.writes(watch.shared, footprint, note, agent)
-        watch.session.memory.box(watch, agent, note, tmap, _signed(coords, lane), storing=False)
+        watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
     issue.tma_load(frag, cta, place, tmap_address, coords, barrier, mask)
 
 
@@ -63,8 +63,8 @@ def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: t
     for lane in frag.lanes.lanes:
         agent = watch.agent(frag, lane)
         tmap = cta.tensor_map(pick(tmap_address, lane))
-        footprint = _box(watch, tmap, cta.own(pick(place, lane)))
-        where = _signed(coords, lane)
+        footprint = box_of(watch, tmap, cta.own(pick(place, lane)))
+        where = signed_of(coords, lane)
         if footprint is None or tmap.rank != len(coords) or min(where) < 0:
             continue
         stream = watch.bulk_stream(frag.warp.index, lane)
@@ -76,7 +76,7 @@ def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: t
     issue.tma_store(frag, cta, place, tmap_address, coords)
 
 
-def _span(watch: Watch, place: int, nbytes: int) -> Footprint | None:
+def span_of(watch: Watch, place: int, nbytes: int) -> Footprint | None:
     if place < 0 or place + nbytes > watch.cta.smem.size or nbytes <= 0:
         return None
     return watch.shared.footprint((place, nbytes), lambda: np.arange(place, place + nbytes, dtype=np.intp))
@@ -88,7 +88,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
         agent = watch.agent(frag, lane)
         count = pick(nbytes, lane)
         target = use(watch, frag, agent, cta.own(pick(barrier, lane)), "a bulk load")
-        footprint = _span(watch, cta.own(pick(place, lane)), count)
+        footprint = span_of(watch, cta.own(pick(place, lane)), count)
         if target is None or footprint is None:
             continue
         note = watch.operation("bulk_load", agent, lane, target.component, target.phase + 1)
@@ -102,7 +102,7 @@ def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -
     for lane in frag.lanes.lanes:
         agent = watch.agent(frag, lane)
         count = pick(nbytes, lane)
-        footprint = _span(watch, cta.own(pick(place, lane)), count)
+        footprint = span_of(watch, cta.own(pick(place, lane)), count)
         if footprint is None:
             continue
         stream = watch.bulk_stream(frag.warp.index, lane)

@@ -13,6 +13,7 @@ from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
 from tmagen.emu.isa.values import M32, ND
 from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.remote import each_cta
 
 
 def lane_cells(places: Any, nbytes: int) -> Index:
@@ -76,6 +77,9 @@ def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) 
         shared(watch, frag, address, nbytes, "ld")
     elif space == "global":
         watch.session.memory.lanes(watch, frag, address, nbytes, "ld")
+    elif space == "cluster":
+        for peer, at in each_cta(frag, watch.cta, address):
+            shared(peer.watch, frag, at, nbytes, "ld")
     if watch.site.strong and space in ("shared", "global"):
         _flag(watch, frag, space, address, loads=True, stores=False)
 
@@ -85,6 +89,9 @@ def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int)
         shared(watch, frag, address, nbytes, "st")
     elif space == "global":
         watch.session.memory.lanes(watch, frag, address, nbytes, "st")
+    elif space == "cluster":
+        for peer, at in each_cta(frag, watch.cta, address):
+            shared(peer.watch, frag, at, nbytes, "st")
     if watch.site.strong and space in ("shared", "global"):
         _flag(watch, frag, space, address, loads=False, stores=True)
 
@@ -172,6 +179,9 @@ def atomic(
     where, at = access.window(frag, address) if space == "generic" else (space, address)
     if where == "shared":
         shared(watch, frag, at, nbytes, "atom")
+    elif where == "cluster":
+        for peer, place in each_cta(frag, cta, at):
+            shared(peer.watch, frag, place, nbytes, "atom")
     elif where == "global":
         watch.session.memory.lanes(watch, frag, at, nbytes, "atom")
     if where in ("shared", "global"):

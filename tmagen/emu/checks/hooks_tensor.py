@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from tmagen.emu import mma as datapath
 from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.hooks_barrier import use
-from tmagen.emu.checks.shadow import Footprint, Index
+from tmagen.emu.checks.shadow import Access, Footprint, Index
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.instr_descriptor import Format, InstrDescriptor, decode
 from tmagen.emu.isa.values import M32
@@ -41,7 +42,7 @@ def tmem_alloc(frag: Fragment, cta: Any, place: Any, columns: Any, this: int, ne
     if code < 0:
         return code
     agent = watch.together(frag)
-    footprint = watch.shared.footprint((at := pick(place, 0), 4), lambda: np.arange(at, at + 4, dtype=np.intp))
+    footprint = watch.shared.footprint((at := cta.own(pick(place, 0)), 4), lambda: np.arange(at, at + 4, dtype=np.intp))
     watch.writes(watch.shared, footprint, watch.access("alloc", agent), agent)
     count = pick(columns, 0)
     if count > watch.smallest_alloc:
@@ -159,6 +160,35 @@ def _tensor_words(watch: Watch, what: str, address: int, desc: InstrDescriptor, 
     return watch.tensor.footprint(key, cells)
 
 
+PairPlan = _Plan
+
+
+def pair_plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool) -> _Plan:
+    """What an MMA of a CTA pair touches in each of the two."""
+    key = ("pair", kind, d, a, b, idesc, in_tmem)
+    plan: _Plan | None = watch.session.mma_plans.get(key)
+    if plan is None:
+        desc = decode(kind, idesc, 2)
+        whole = desc.m == 2 * LANES
+        part = replace(desc, m=LANES)
+        b_of = _operand(watch, b, desc.n // 2, desc.k, desc.b, desc.b_major)
+        a_of = None if in_tmem else _operand(watch, a, desc.m // 2, desc.k, desc.a, desc.a_major)
+        a_words = _tensor_words(watch, "A", a, part, desc.k * desc.a.nbytes // 4) if in_tmem else None
+        reads = tuple(footprint for footprint in (a_of, b_of) if footprint is not None)
+        columns = desc.n if whole else desc.n // 2
+        plan = _Plan(reads, _tensor_words(watch, "D", d, part, columns), a_words, (kind, desc.m, desc.n))
+        watch.session.mma_plans[key] = plan
+    return plan
+
+
+def issue_mma(watch: Watch, frag: Fragment, lane: int) -> tuple[Access, Lanes]:
+    """A lane issues an MMA."""
+    agent = watch.agent(frag, lane)
+    stream = watch.mma_stream(frag.warp.index, lane)
+    stream.count += 1
+    return watch.operation("mma", agent, lane, stream.complete, stream.count, pipeline=True), agent
+
+
 def _plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool) -> _Plan:
     key = (kind, d, a, b, idesc, in_tmem)
     plan: _Plan | None = watch.session.mma_plans.get(key)
@@ -179,11 +209,8 @@ def mma(
 ) -> None:  # fmt: skip
     watch: Watch = cta.watch
     for lane in frag.lanes.lanes:
-        agent = watch.agent(frag, lane)
-        stream = watch.mma_stream(frag.warp.index, lane)
+        note, agent = issue_mma(watch, frag, lane)
         plan = _plan(watch, kind, pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane), in_tmem)
-        stream.count += 1
-        note = watch.operation("mma", agent, lane, stream.complete, stream.count, pipeline=True)
         memory = watch.shared
         for footprint in plan.reads:
             watch.reads(memory, footprint, note, agent)

@@ -19,6 +19,7 @@ NOUNS = {
     "ld": "load", "st": "store", "atom": "atomic", "alloc": "tcgen05.alloc", "tma_load": "TMA load",
     "bulk_load": "bulk load", "tma_store": "TMA store", "bulk_store": "bulk store", "mma": "MMA", "wgmma": "wgmma",
     "tmem_ld": "tcgen05.ld", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
+    "st_async": "st.async", "cp_async": "cp.async",
 }  # fmt: skip
 _LOADS = ("tma_load", "bulk_load")
 _STORES = ("tma_store", "bulk_store")
@@ -56,6 +57,10 @@ def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
         return Verdict("TC-13", "E", f"nothing orders the {what} after a tcgen05.commit that covers that MMA")
     if first.kind == "wgmma":
         return Verdict("WG-05", "E", f"nothing orders the {what} after a wgmma.wait_group that covers that wgmma")
+    if first.kind == "st_async":
+        return Verdict("TM-34", "E", watch.phase_edge(first, agent, what))
+    if first.kind == "cp_async":
+        return Verdict("RC-01", "E", f"nothing orders the {what} after a cp.async.wait_group that covers the copy")
     rule = "TA-03" if first.kind == "alloc" else "RC-01"
     return Verdict(rule, "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
 

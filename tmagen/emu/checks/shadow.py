@@ -32,7 +32,17 @@ class Access:
     """
 
     __slots__ = (
-        "base", "base_clock", "clock", "component", "cluster", "generic", "kind", "pipeline", "site", "strong", "who",
+        "base",
+        "base_clock",
+        "clock",
+        "cluster",
+        "component",
+        "generic",
+        "kind",
+        "pipeline",
+        "site",
+        "strong",
+        "who",
     )  # fmt: skip
 
     def __init__(

@@ -62,6 +62,7 @@ class Watch:
         self.tensor = Shadow(session.tensor_parts, cta, tensor=True)
         self.tensor_work: dict[int, Stream] = {}  # by thread
         self.bulk: dict[int, Stream] = {}
+        self.copies: dict[tuple[int, int], Stream] = {}  # cp.async of a warp and some lanes of it
         self.smallest_alloc = COLUMNS
         self.wgmma_fenced: set[int] = set()  # warps that executed wgmma.fence since they last waited
         self.groups: dict[int, int] = {}  # component of each warpgroup
@@ -147,6 +148,14 @@ class Watch:
             found = self.bulk[thread] = Stream(
                 self.clocks.component(f"{name}, read"), self.clocks.component(f"{name}, complete")
             )
+        return found
+
+    def copy_stream(self, warp: int, mask: int) -> Stream:
+        """The non-bulk copies of some lanes."""
+        found = self.copies.get((warp, mask))
+        if found is None:
+            component = self.clocks.component(f"cp.async of {self.prefix}{thread_text(warp, mask)}")
+            found = self.copies[warp, mask] = Stream(component, component)
         return found
 
     # --- comparison ---------------------------------------------------------------------------------------------------

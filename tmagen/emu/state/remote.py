@@ -25,6 +25,11 @@ RANK_SHIFT = 24
 _WITHIN = (1 << RANK_SHIFT) - 1
 
 
+def within(address: int) -> int:
+    """An address of the shared window without its CTA's rank."""
+    return address & _WITHIN
+
+
 def each_cta(frag: Fragment, cta: Any, address: Any) -> Iterator[tuple[Any, Any]]:
     """(CTA, addresses within it), with the fragment's lanes narrowed to those that name that CTA."""
     if address.__class__ is not ND:
@@ -119,7 +124,7 @@ def rank_of(address: Any) -> Any:
 # --- copies -----------------------------------------------------------------------------------------------------------
 
 
-def _receivers(cta: Any, place: int, barrier: int, mask: int | None, pair: bool) -> list[tuple[Any, Any]]:
+def receivers(cta: Any, place: int, barrier: int, mask: int | None, pair: bool) -> list[tuple[Any, Any]]:
     """(CTA that gets the bytes, CTA whose barrier is told) of a copy (PTX ISA, "cp.async.bulk.tensor").
 
     With .cta_group::2 the barrier may be in the other CTA of the pair; multicast then tells, for each receiver, the CTA
@@ -141,7 +146,7 @@ def _receivers(cta: Any, place: int, barrier: int, mask: int | None, pair: bool)
     ]
 
 
-def _check_alive(issuer: Any, *ctas: Any) -> None:
+def check_alive(issuer: Any, *ctas: Any) -> None:
     """Raises Fault where an operation reaches a CTA that has exited."""
     for cta in ctas:
         if cta is not issuer:
@@ -169,7 +174,7 @@ def cluster_load(
         tmap = map_of(cta, pick(tmap_address, lane), len(coords))
         target = signed_coords(coords, lane)
         dst, at = pick(place, lane), pick(barrier, lane)
-        for receiver, holder in _receivers(cta, dst, at, None if mask is None else pick(mask, lane), pair):
+        for receiver, holder in receivers(cta, dst, at, None if mask is None else pick(mask, lane), pair):
             phase = barrier_at(holder, at & _WITHIN).phase
 
             def run(
@@ -181,7 +186,7 @@ def cluster_load(
                 at: int = at & _WITHIN,
                 phase: int = phase,
             ) -> None:
-                _check_alive(cta, receiver, holder)
+                check_alive(cta, receiver, holder)
                 complete_bytes(holder, at, phase, write_box(receiver, tmap, dst, target))
 
             cta.engine.issue(frag, lane, COPY, run)
@@ -197,7 +202,7 @@ def cluster_bulk_load(
             src = cta.own(src)
             cta.check_shared(src, n, "bulk copy")
         check_bulk(dst & _WITHIN, src, n)
-        for receiver, holder in _receivers(cta, dst, at, None if mask is None else pick(mask, lane), False):
+        for receiver, holder in receivers(cta, dst, at, None if mask is None else pick(mask, lane), False):
             phase = barrier_at(holder, at & _WITHIN).phase
 
             def run(
@@ -209,7 +214,7 @@ def cluster_bulk_load(
                 at: int = at & _WITHIN,
                 phase: int = phase,
             ) -> None:
-                _check_alive(cta, receiver, holder)
+                check_alive(cta, receiver, holder)
                 if receiver.mma_queue:
                     receiver.flush_mma()
                 receiver.check_shared(dst, n, "bulk copy")
@@ -225,7 +230,7 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
     """st.async: a store whose bytes an mbarrier of the same CTA is told of."""
     for lane in frag.lanes.lanes:
         dst, at = pick(address, lane), pick(barrier, lane)
-        ((receiver, holder),) = _receivers(cta, dst, at, None, False)
+        ((receiver, holder),) = receivers(cta, dst, at, None, False)
         phase = barrier_at(holder, at & _WITHIN).phase
         raw = b"".join(int(pick(value, lane)).to_bytes(nbytes, "little") for value in values)
 
@@ -236,7 +241,7 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
             at: int = at & _WITHIN,
             phase: int = phase,
         ) -> None:
-            _check_alive(cta, receiver)
+            check_alive(cta, receiver)
             if receiver.mma_queue:
                 receiver.flush_mma()
             receiver.check_shared(dst, len(raw), "st.async", len(raw))
@@ -250,23 +255,26 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
 # --- tensor cores -----------------------------------------------------------------------------------------------------
 
 
+def commit_targets(cta: Any, barrier: int, mask: int | None) -> list[tuple[Any, int]]:
+    """(CTA, address in it) of every mbarrier that a commit arrives on."""
+    holder, at = cta.at(barrier)
+    if mask is None:
+        return [(holder, at)]
+    if not mask or mask >> cta.cluster.size:
+        raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of {cta.cluster.size}", rule="TM-10")
+    return [(cta.cluster.peer(rank), at) for rank in range(cta.cluster.size) if mask >> rank & 1]
+
+
 def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
     """Arrive on one mbarrier, or on that of the same place in several CTAs, when the thread's MMAs are complete."""
     for lane in frag.lanes.lanes:
-        holder, at = cta.at(pick(barrier, lane))
-        holders = [holder]
-        if mask is not None:
-            chosen = pick(mask, lane)
-            if not chosen or chosen >> cta.cluster.size:
-                raise Fault(f"multicast to CTA mask {chosen:#x} in a cluster of {cta.cluster.size}")
-            holders = [cta.cluster.peer(rank) for rank in range(cta.cluster.size) if chosen >> rank & 1]
-        for target in holders:
+        for target, at in commit_targets(cta, pick(barrier, lane), None if mask is None else pick(mask, lane)):
             barrier_at(target, at)
 
             def run(target: Any = target, at: int = at) -> None:
                 if cta.mma_queue:
                     cta.flush_mma()
-                _check_alive(cta, target)
+                check_alive(cta, target)
                 barrier_at(target, at).arrive()
 
             cta.engine.issue(frag, lane, TENSOR, run)

@@ -269,7 +269,7 @@ def settle(frag: Fragment, cta: Any, accumulator: int) -> list[Any]:
 def _settle(cta: Any, me: Member, accumulator: int) -> None:
     if me.last[accumulator] >= me.covered:
         raise Fault(
-            "accumulator registers are used while a wgmma.mma_async writes them: no wgmma.wait_group covers it",
+            "accumulator registers are used while a wgmma.mma_async on them is in flight: no wait_group covers it",
             rule="WG-03",
         )
     if cta.mma_queue:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on any CTA of a cluster under observation. Each function takes the place of the one of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmagen.emu.checks import hooks_barrier
+from tmagen.emu.checks.barriers import WatchedClusterBarrier
+from tmagen.emu.checks.hooks_barrier import use
+from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of
+from tmagen.emu.checks.hooks_memory import lane_cells, shared
+from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan
+from tmagen.emu.checks.watch import Watch
+from tmagen.emu.state import cluster_barrier, issue, remote
+from tmagen.emu.state.convergence import WAIT, Fragment, pick
+from tmagen.emu.state.engine import TENSOR
+from tmagen.emu.state.mbarrier import barrier_at
+from tmagen.emu.state.remote import each_cta, receivers, within
+
+# --- loads and stores -------------------------------------------------------------------------------------------------
+
+
+def _touch(frag: Fragment, cta: Any, address: Any, nbytes: int, kind: str) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        shared(peer.watch, frag, at, nbytes, kind)
+
+
+def ld_cluster(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
+    value = remote.ld_cluster(frag, cta, address, nbytes)
+    _touch(frag, cta, address, nbytes, "ld")
+    return value
+
+
+def ld_cluster_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    values = remote.ld_cluster_vector(frag, cta, address, nbytes, count)
+    _touch(frag, cta, address, nbytes * count, "ld")
+    return values
+
+
+def st_cluster(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
+    remote.st_cluster(frag, cta, address, nbytes, value)
+    _touch(frag, cta, address, nbytes, "st")
+
+
+def st_cluster_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
+    remote.st_cluster_vector(frag, cta, address, nbytes, values)
+    _touch(frag, cta, address, nbytes * len(values), "st")
+
+
+# --- mbarriers --------------------------------------------------------------------------------------------------------
+
+
+def remote_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        hooks_barrier.mbar_arrive(frag, peer, at, count, expect)
+
+
+def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        hooks_barrier.mbar_drop(frag, peer, at, count)
+
+
+def remote_expect(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        hooks_barrier.mbar_expect(frag, peer, at, nbytes)
+
+
+def remote_complete(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
+    for peer, at in each_cta(frag, cta, address):
+        hooks_barrier.mbar_complete(frag, peer, at, nbytes)
+
+
+def cluster_arrive(frag: Fragment, cta: Any) -> None:
+    watch: Watch = cta.watch
+    barrier = cta.cluster.barrier
+    if isinstance(barrier, WatchedClusterBarrier):
+        agents = watch.agents(frag)
+        for agent in agents:
+            barrier.arrived_by(agent, relaxed=watch.site.relaxed)
+    cluster_barrier.cluster_arrive(frag, cta)
+
+
+def cluster_wait(frag: Fragment, cta: Any, next_block: int, number: int) -> int:
+    watch: Watch = cta.watch
+    barrier = cta.cluster.barrier
+    code = cluster_barrier.cluster_wait(frag, cta, next_block, number)
+    if isinstance(barrier, WatchedClusterBarrier):
+        for agent in watch.agents(frag):
+            if frag.state == WAIT:
+                barrier.blocked.append(agent)
+            else:
+                barrier.acquired_by(agent)
+    return code
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+
+def cluster_load(
+    frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...], barrier: Any, mask: Any,
+    pair: bool,
+) -> None:  # fmt: skip
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        agent = watch.agent(frag, lane)
+        tmap = cta.tensor_map(pick(tmap_address, lane))
+        dst, at = pick(place, lane), pick(barrier, lane)
+        for receiver, holder in receivers(cta, dst, at, None if mask is None else pick(mask, lane), pair):
+            theirs: Watch = receiver.watch
+            theirs.actor = cta
+            target = use(holder.watch, frag, agent, within(at), "a TMA load")
+            footprint = box_of(theirs, tmap, within(dst))
+            if target is None or footprint is None or tmap.rank != len(coords):
+                continue
+            note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
+            theirs.writes(theirs.shared, footprint, note, agent)
+            watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
+    remote.cluster_load(frag, cta, place, tmap_address, coords, barrier, mask, pair)
+
+
+def cluster_bulk_load(
+    frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, barrier: Any, mask: Any, own: bool
+) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        agent = watch.agent(frag, lane)
+        dst, at, count = pick(place, lane), pick(barrier, lane), pick(nbytes, lane)
+        for receiver, holder in receivers(cta, dst, at, None if mask is None else pick(mask, lane), False):
+            theirs: Watch = receiver.watch
+            theirs.actor = cta
+            target = use(holder.watch, frag, agent, within(at), "a bulk load")
+            footprint = span_of(theirs, within(dst), count)
+            if target is None or footprint is None:
+                continue
+            note = watch.operation("bulk_load", agent, lane, target.component, target.phase + 1)
+            if own:
+                mine = span_of(watch, cta.own(pick(source, lane)), count)
+                if mine is not None:
+                    watch.reads(watch.shared, mine, note, agent)
+            else:
+                watch.session.memory.span(watch, agent, note, pick(source, lane), count, storing=False)
+            theirs.writes(theirs.shared, footprint, note, agent)
+    remote.cluster_bulk_load(frag, cta, place, source, nbytes, barrier, mask, own)
+
+
+def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...], barrier: Any) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        agent = watch.agent(frag, lane)
+        dst, at = pick(address, lane), pick(barrier, lane)
+        ((receiver, holder),) = receivers(cta, dst, at, None, False)
+        theirs: Watch = receiver.watch
+        theirs.actor = cta
+        target = use(holder.watch, frag, agent, within(at), "st.async")
+        if target is None:
+            continue
+        count = nbytes * len(values)
+        note = watch.operation("st_async", agent, lane, target.component, target.phase + 1)
+        note.generic = True
+        key = (within(dst), count)
+        footprint = theirs.shared.footprint(key, lambda key=key: lane_cells(*key))  # type: ignore[misc]
+        theirs.writes(theirs.shared, footprint, note, agent)
+    remote.st_async(frag, cta, address, nbytes, values, barrier)
+
+
+# --- tensor cores -----------------------------------------------------------------------------------------------------
+
+
+def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        agent = watch.agent(frag, lane)
+        stream = watch.mma_stream(frag.warp.index, lane)
+        for target, at in remote.commit_targets(cta, pick(barrier, lane), None if mask is None else pick(mask, lane)):
+            use(target.watch, frag, agent, at, "tcgen05.commit")
+            barrier_at(target, at)
+            _commit(frag, cta, lane, target, at, stream.complete, stream.count)
+
+
+def _commit(frag: Fragment, cta: Any, lane: int, target: Any, at: int, component: int, count: int) -> None:
+    def run() -> None:
+        if cta.mma_queue:
+            cta.flush_mma()
+        remote.check_alive(cta, target)
+        barrier: Any = barrier_at(target, at)
+        barrier.ended_by(component, count)
+        barrier.arrive()
+
+    cta.engine.issue(frag, lane, TENSOR, run)
+
+
+def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
+    kind, d, a, b, idesc, _, in_tmem, *_ = operands
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        plan: PairPlan = pair_plan(watch, kind, pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane), in_tmem)
+        note, agent = issue_mma(watch, frag, lane)
+        for member in cta.pair:
+            theirs: Watch = member.watch
+            for footprint in plan.reads:
+                theirs.reads(theirs.shared, footprint, note, agent)
+            if plan.a is not None:
+                theirs.reads(theirs.tensor, plan.a, note, agent)
+            if plan.d is not None:
+                theirs.writes(theirs.tensor, plan.d, note, agent)
+    issue.mma_of_pair(frag, cta, *operands)
