@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, T
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
 from tmagen.toolchain import (
+    CompileError,
     Nvcc,
     compile_cubin,
     compile_nvrtc,
@@ -107,3 +109,23 @@ def test_nvrtc_compiles_the_device_part_alone(step: str) -> None:
     spec = PRESETS[step].spec
     compiled = compile_nvrtc(emit(plan(spec)))
     assert plan(spec).name in compiled.ptx
+
+
+def test_builds_for_several_architectures_at_once(nvcc: Nvcc, tmp_path: Path) -> None:
+    blackwell, hopper = (
+        plan(replace(PRESETS["step6"].spec, target=target)) for target in (Target.SM_100A, Target.SM_90A)
+    )
+    both = tmp_path / "both.cu"
+    both.write_text(emit(blackwell) + emit(hopper))
+    targets = [("100a", "100a"), ("90a", "90a"), ("80", "80")]
+    gencode = [f for virtual, real in targets for f in ("-gencode", f"arch=compute_{virtual},code=sm_{real}")]
+    command = [nvcc.path, *FLAGS, *WARNINGS, "-std=c++17", *gencode, "-c", both, "-o", tmp_path / "both.o"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("arch", ["sm_100", "sm_90"])
+def test_the_architecture_without_its_a_is_refused(arch: str, nvcc: Nvcc, tmp_path: Path) -> None:
+    target = Target(f"{arch}a")
+    with pytest.raises(CompileError, match="the a matters"):
+        compile_cubin(nvcc, source_of(replace(PRESETS["step6"].spec, target=target), tmp_path), arch=arch)

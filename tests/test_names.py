@@ -100,6 +100,11 @@ def test_no_name_clashes_with_the_c_library(tmp_path: Path) -> None:
     assert [word for word in sorted(clashing) if refusal(word) is None] == []
 
 
+@pytest.mark.parametrize("name", ["assert", "va_start", "signbit", "htons"])
+def test_macros_of_the_c_library(name: str) -> None:
+    assert refusal(name) == "belongs to the C library"
+
+
 @pytest.mark.parametrize("name", ["launch", "ptx", "kernel", "status", "Tile", "problem", "tile", "GemmArgs", "map_a"])
 def test_names_of_the_emitted_file_itself(name: str) -> None:
     assert refusal(name) == "is a name that the emitted file uses for something else"

@@ -21,6 +21,7 @@ class Arch:
     compute_capability: tuple[int, int]
     nvcc_arch: str  # the virtual architecture, for `-gencode arch=`
     nvcc_code: str  # the real architecture, for `-gencode code=`
+    cuda_arch: int  # the value of __CUDA_ARCH__
     feature_macro: str  # what nvcc defines for this architecture alone, its `a` features included
     sm_count: int  # SMs of the part that the target is named for; the default grid of a persistent kernel
 
@@ -58,6 +59,7 @@ ARCHES: Mapping[Target, Arch] = MappingProxyType(
             compute_capability=(9, 0),
             nvcc_arch="compute_90a",
             nvcc_code="sm_90a",
+            cuda_arch=900,
             feature_macro="__CUDA_ARCH_FEAT_SM90_ALL",
             sm_count=132,
             smem_per_block_bytes=232_448,
@@ -88,6 +90,7 @@ ARCHES: Mapping[Target, Arch] = MappingProxyType(
             compute_capability=(10, 0),
             nvcc_arch="compute_100a",
             nvcc_code="sm_100a",
+            cuda_arch=1000,
             feature_macro="__CUDA_ARCH_FEAT_SM100_ALL",
             sm_count=148,
             smem_per_block_bytes=232_448,

@@ -110,7 +110,7 @@ def text_of(plan: Plan) -> Text:
     return Text(
         summary=f"D = A * B^T on {plan.spec.target.value}, {schedule_words(plan)}",
         command=to_command(plan.spec),
-        include_guard=f"TMAGEN_{plan.name.upper()}_CU_",
+        include_guard=f"TMAGEN_GUARD_{plan.name}",
         tile_table=_tile_table(plan),
         smem_table=_smem_table(plan),
         role_table=_role_table(plan),

@@ -89,9 +89,11 @@ _LIBC = frozenset(
     wcspbrk wcsrchr wcsrtombs wcsspn wcsstr wcstod wcstof wcstok wcstol wcstold wcstoll wcstombs wcstoq wcstoul
     wcstoull wcstouq wcswcs wcswidth wcsxfrm wctob wctomb wctrans wctype wcwidth wmemchr wmemcmp wmemcpy wmemmove
     wmempcpy wmemset wprintf write wscanf
+    assert fpclassify htonl htons isfinite isgreater isgreaterequal isless islessequal islessgreater isnormal
+    isunordered ntohl ntohs setjmp sigsetjmp signbit unreachable va_arg va_copy va_end va_start
     """.split()
 )
-"""What the C library declares at global scope, without its variants."""
+"""What the C library declares at global scope, without its variants, and what it defines as macros."""
 
 _LIBC_VARIANT = re.compile(r"(_r|_l|_unlocked|64|64_r|f(32|64|128)x?(_l)?|f_l)$")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tmagen.arch import Arch, arch_of
-from tmagen.budget import MBARRIER_BYTES, SMEM_ALIGN_BYTES, Budget, budget_of
+from tmagen.budget import MBARRIER_BYTES, SMEM_ALIGN_BYTES, STAGING_ROW_BYTES, Budget, budget_of
 from tmagen.ir import Gemm, Policy, Shape
 from tmagen.legality import require_legal
 from tmagen.plan_mma import MmaParts, mma_parts
@@ -202,6 +202,7 @@ def _epilogue(spec: Gemm, cost: Budget, parts: MmaParts) -> EpiloguePlan:
         boxes_per_pass=cost.boxes_per_pass,
         passes=cost.passes,
         staging_bytes=cost.staging_bytes,
+        staging_row_bytes=STAGING_ROW_BYTES,
         # The XOR takes address bits 7 and up: rows of 128 bytes count one by one, narrower ones in pairs or fours.
         swizzle_row_shift={128: 0, 64: 1, 32: 2, 16: 0}[cost.d_box_bytes],
         barrier_id=EPILOGUE_BARRIER_ID,
@@ -222,7 +223,8 @@ def _launch(
     spec: Gemm, name: str, cost: Budget, schedule: SchedulePlan, parts: MmaParts, epilogue: EpiloguePlan
 ) -> LaunchPlan:
     maps = tuple(Parameter(f"map_{x}", "CUtensorMap", f"map_{x}") for x in "abd")
-    counts = tuple(Parameter(f"problem.{x}_tiles", "uint32_t", f"{x}_tiles") for x in "mnk")
+    counted = "mnk" if schedule.persistent else "k"
+    counts = tuple(Parameter(f"problem.{x}_tiles", "uint32_t", f"{x}_tiles") for x in counted)
     edge = (
         Parameter("edge.d", f"uint{8 * spec.problem.d.bytes}_t*", "d"),
         Parameter("edge.ldd", "int64_t", "ldd"),

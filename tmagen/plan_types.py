@@ -126,6 +126,7 @@ class EpiloguePlan:
     boxes_per_pass: int
     passes: int
     staging_bytes: int
+    staging_row_bytes: int  # of each row of the tile, at most
     swizzle_row_shift: int  # a row's XOR pattern is (row >> this) & (chunks in a row - 1)
     barrier_id: int  # named barrier
     barrier_threads: int

@@ -41,10 +41,10 @@
 //   waits          all threads, before the MMA
 //   then readable  A and B of the stage
 //   then reusable  -
-#ifndef TMAGEN_GEMM_SM90A_F16_128X128X64_DEPTH4_PERSISTENT_CU_
-#define TMAGEN_GEMM_SM90A_F16_128X128X64_DEPTH4_PERSISTENT_CU_
+#ifndef TMAGEN_GUARD_gemm_sm90a_f16_128x128x64_depth4_persistent
+#define TMAGEN_GUARD_gemm_sm90a_f16_128x128x64_depth4_persistent
 
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900 && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "compile with -gencode arch=compute_90a,code=sm_90a: the a matters"
 #endif
 #if __cplusplus < 201703L
@@ -114,11 +114,13 @@ constexpr uint32_t kBoxBytes = kBlockM * kBoxRowBytes;
 constexpr uint32_t kBoxes = 2;
 constexpr uint32_t kBoxesPerPass = 2;
 constexpr uint32_t kStagingBytes = kBoxesPerPass * kBoxBytes;
+constexpr uint32_t kStagingRowBytes = 256;  // of each row, at most
 constexpr uint32_t kChunkBytes = 16;  // what st.shared.v4 writes and the swizzle moves
 constexpr uint32_t kChunkCols = kChunkBytes / kDElementBytes;
 static_assert(kBoxes * kBoxCols == kBlockN, "the boxes must cover a row of the tile");
 static_assert(kBoxCols * kDElementBytes == kBoxRowBytes, "a box is as wide as its swizzle");
-static_assert(kStagingBytes <= kBlockM * 256, "the staging buffer must leave room for the ring");
+static_assert(kStagingBytes <= kBlockM * kStagingRowBytes,
+              "the staging buffer must leave room for the ring");
 
 // Named barriers; 0 is __syncthreads.
 constexpr uint32_t kEpilogueBarrier = 1;
@@ -226,7 +228,7 @@ __device__ __forceinline__ void cp_async_bulk_wait_group_read_0() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// Makes this thread's mbarrier.init visible to the asynchronous units that will arrive on it.
+// Releases this thread's mbarrier.init, before a barrier shows it to the others.
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -645,6 +647,9 @@ static
             const __grid_constant__ CUtensorMap map_a,
             const __grid_constant__ CUtensorMap map_b,
             const __grid_constant__ CUtensorMap map_d, const Problem problem, const Edge edge) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  __trap();  // built for another architecture as well, whose devices launch() refuses
+#else
   extern __shared__ __align__(1024) uint8_t dynamic_smem[];
   SharedStorage& smem = *reinterpret_cast<SharedStorage*>(dynamic_smem);
 
@@ -662,6 +667,7 @@ static
   }
 
   tear_down(warp);
+#endif
 }
 
 // ---- Host part ---------------------------------------------------------------------------------
@@ -781,25 +787,25 @@ inline cudaError_t check_device() {
     return cudaErrorNoKernelImageForDevice;
   }
   if (smem_bytes < static_cast<int>(kSmemBytes)) {
-    return fail(cudaErrorLaunchOutOfResources, "shared memory per block", smem_bytes,
-                "this kernel needs 164864 bytes");
+    std::snprintf(last_error_text(), kErrorTextBytes,
+                  "shared memory per block = %d: this kernel needs %u bytes", smem_bytes,
+                  kSmemBytes);
+    return cudaErrorLaunchOutOfResources;
   }
   return cudaSuccess;
 }
 
 constexpr unsigned int kDriverVersion = 12000;  // CUDA 12.0, the first to have tensor maps
 
-// A driver function, fetched through the runtime so that nobody has to link libcuda.
+// A driver function, fetched through the runtime so that nobody has to link libcuda; null if the
+// driver lacks it.
 inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
-  static const auto encoder = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    const cudaError_t status = cudaGetDriverEntryPointByVersion(
-        "cuTensorMapEncodeTiled", &entry, kDriverVersion, cudaEnableDefault, &found);
-    const bool usable = status == cudaSuccess && found == cudaDriverEntryPointSuccess;
-    return usable ? reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry) : nullptr;
-  }();
-  return encoder;
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  const cudaError_t status = cudaGetDriverEntryPointByVersion(
+      "cuTensorMapEncodeTiled", &entry, kDriverVersion, cudaEnableDefault, &found);
+  if (status != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry);
 }
 
 // A row-major [rows, columns] matrix, copied in boxes of [box_rows, box_columns].
@@ -820,7 +826,9 @@ inline cudaError_t encode_map(CUtensorMap& map, const char* name, CUtensorMapDat
              CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    return fail(cudaErrorInvalidValue, name, result, "is what cuTensorMapEncodeTiled returned");
+    std::snprintf(last_error_text(), kErrorTextBytes,
+                  "%s: cuTensorMapEncodeTiled returned error %d", name, static_cast<int>(result));
+    return cudaErrorInvalidValue;
   }
   return cudaSuccess;
 }
@@ -905,4 +913,4 @@ extern "C" const char* gemm_sm90a_f16_128x128x64_depth4_persistent_last_error() 
 
 }  // namespace gemm_sm90a_f16_128x128x64_depth4_persistent
 
-#endif  // TMAGEN_GEMM_SM90A_F16_128X128X64_DEPTH4_PERSISTENT_CU_
+#endif  // TMAGEN_GUARD_gemm_sm90a_f16_128x128x64_depth4_persistent
