@@ -34,7 +34,7 @@ def named(spec: Gemm, name: str | None) -> Gemm:
     return replace(spec, name=name)
 
 
-SPECS = st.builds(named, legal_specs(), st.none() | st.from_regex(r"my_[a-z0-9]{0,20}", fullmatch=True))
+SPECS = st.builds(named, legal_specs(), st.none() | st.from_regex(r"my_[a-z0-9]{2,20}", fullmatch=True))
 
 
 def flags_of(command: str) -> dict[str, str | bool]:
@@ -204,7 +204,16 @@ def test_illegal_spec_has_no_command() -> None:
         ({"pipe_depth": "-"}, "--pipe-depth '-' cannot be read: it takes an integer"),
         ({"pipe_depth": "2.0"}, "--pipe-depth '2.0' cannot be read: it takes an integer"),
         ({"ctas": "\u0663"}, "--ctas '\u0663' cannot be read: it takes an integer"),
-        ({"ctas": "9" * 5000}, f"--ctas '{'9' * 59}... cannot be read: it takes an integer"),
+        (
+            {"ctas": "9" * 5000},
+            f"--ctas '{'9' * 59}... cannot be read: "
+            "it takes an integer from -9,223,372,036,854,775,807 to 9,223,372,036,854,775,807",
+        ),
+        (
+            {"tile": "128,128," + "9" * 29},
+            f"--tile '128,128,{'9' * 29}' cannot be read: "
+            "it takes an integer from -9,223,372,036,854,775,807 to 9,223,372,036,854,775,807 for each of M,N,K",
+        ),
         ({"policy": "fast"}, "--policy 'fast' cannot be read: it is serial or prefetch"),
         ({"target": "sm_90"}, "--target 'sm_90' cannot be read: it is sm_90a or sm_100a"),
         ({"pipe_depth": "-1"}, "pipeline.depth = -1 leaves no stage to load into\n  try: --pipe-depth 2"),
@@ -271,6 +280,12 @@ def test_commented_fields_follow_an_edit() -> None:
         ("zzzzzz = 2", "TOML: zzzzzz is no key of a spec"),
         ("[piplines]\ndepth = 2", "TOML: [piplines] is no table of a spec\n  try: [pipeline]"),
         ("[qqqqqq]", "TOML: [qqqqqq] is no table of a spec"),
+        ("[tile]\nM = 128", "TOML: tile.M is no key of a spec\n  try: tile.m"),
+        ("[Tile]\nm = 128", "TOML: [Tile] is no table of a spec\n  try: [tile]"),
+        ("'' = 1", 'TOML: "" is no key of a spec'),
+        ('"tile.m" = 128', 'TOML: "tile.m" is no key of a spec\n  try: tile.m'),
+        (r"[tile]" + "\n" + r'"\u001b[31m\n" = 1', r'TOML: tile."\u001B[31m\u000A" is no key of a spec'),
+        (r'["a\u202eb"]', r'TOML: ["a\u202Eb"] is no table of a spec'),
         ("tile = 128", "TOML: tile = 128 is an integer\n  it takes a table: [tile]"),
         ("[[tile]]\nn = 128", "TOML: tile = [{'n': 128}] is an array\n  it takes a table: [tile]"),
         ('[tile]\nn = "128"', "TOML: tile.n = '128' is a string\n  it takes an integer"),

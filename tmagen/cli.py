@@ -15,12 +15,13 @@ from typing import Any
 import click
 
 from tmagen import __version__
-from tmagen.cli_output import drop_stdout, print_error
+from tmagen.cli_output import Terminated, drop_stdout, open_closed_streams, orderly_end, print_error, reason_of
 from tmagen.errors import Diagnostic, TmagenError
 
 EXIT_MISUSE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141  # as a process that SIGPIPE ended
+EXIT_SIGNAL = 128  # and the number of the signal that asked for the end
 
 COMMANDS = {
     "emit": "cli_emit",
@@ -70,17 +71,31 @@ def tmagen() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code. Nothing that a user can cause ends in a traceback."""
+    open_closed_streams()
     try:
-        code = _run(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        with orderly_end():
+            code = _run(sys.argv[1:] if arguments is None else arguments)
+            sys.stdout.flush()
     except BrokenPipeError:
         drop_stdout()
         return EXIT_BROKEN_PIPE
-    except OSError as error:  # the disk behind stdout is full, or the terminal is gone
+    except Terminated as ended:
         drop_stdout()
-        print_error(str(Diagnostic(f"writing the output failed: {error.strerror or error}")))
+        return EXIT_SIGNAL + ended.number
+    except OSError as error:
+        drop_stdout()
+        print_error(str(_diagnostic(error)))
         return EXIT_MISUSE
     return code
+
+
+def _diagnostic(error: OSError) -> Diagnostic:
+    """What is wrong with the system: the disk behind stdout is full, or the terminal is gone."""
+    if isinstance(error, FileNotFoundError) and "temporary directory" in str(error):
+        return Diagnostic("there is no directory for temporary files", hint="TMPDIR, set to one that can be written")
+    if error.filename is not None:
+        return Diagnostic(f"cannot use {str(error.filename)!r}: {error.strerror or error}")
+    return Diagnostic(f"writing the output failed: {reason_of(error)}")
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ import click
 
 from tmagen import flag_text
 from tmagen.cli_options import FLAGS, requested_spec, spec_options
-from tmagen.cli_output import leave, print_error
+from tmagen.cli_output import leave, print_error, say, unreadable
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
 from tmagen.ir import Gemm
@@ -112,7 +112,7 @@ def command(
 
         click.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        click.echo(report.text())
+        say(report.text())
     if picture is not None:
         plot.plot(report, Path(picture))
     return report.exit_code
@@ -144,8 +144,9 @@ def _contender(text: str, options: dict[str, Any]) -> Path | Gemm:
     except ValueError as error:
         raise SpecError(Diagnostic(f"{text!r} cannot be read: {error}")) from None
     if text.endswith(".cu"):
-        if not Path(text).is_file():
-            raise SpecError(Diagnostic(f"cannot read {text!r}: there is no such file"))
+        reason = unreadable(text)
+        if reason is not None:
+            raise SpecError(Diagnostic(f"cannot read {text!r}: {reason}"))
         return Path(text)
     first = words[0] if words and not words[0].startswith("-") else None
     own = _own_options(text, words[1:] if first is not None else words)

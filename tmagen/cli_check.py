@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tmagen.cli_output import say, unreadable
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
+from tmagen.words import named
 
 if TYPE_CHECKING:
     from tmagen.check import Report, Subject
@@ -154,12 +156,10 @@ def _misuse(files: tuple[str, ...], modes: dict[str, bool]) -> list[Diagnostic]:
     if not files:
         return [Diagnostic("which kernel? FILE is missing", hint="tmagen check --help")]
     if not given:
-        hint = f"tmagen check {files[0]} --list-entries > launch.toml"
+        hint = f"tmagen check {named(files[0])} --list-entries > launch.toml"
         return [Diagnostic("how is it launched? One of --launch FILE and --host is missing", hint=hint)]
     found = [
-        Diagnostic(f"cannot read {file!r}: there is no such file")
-        for file in files
-        if "\0" in file or not Path(file).is_file()
+        Diagnostic(f"cannot read {file!r}: {reason}") for file in files if (reason := unreadable(file)) is not None
     ]
     if len(files) > 1 and not modes["--host"]:
         found.append(Diagnostic(f"{given[0]} takes one FILE; several are for --host"))
@@ -185,4 +185,4 @@ def _show(report: Report, launch: str | None, save_ptx: str | None, as_json: boo
     if as_json:
         click.echo(json.dumps(report.to_dict(), indent=2))
     elif sarif_file != "-":
-        click.echo(report.text())
+        say(report.text())

@@ -11,8 +11,10 @@ import click
 
 from tmagen import flag_text
 from tmagen.cli_options import FLAGS, requested_spec, spec_options
+from tmagen.cli_output import unreadable
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
+from tmagen.words import named
 
 if TYPE_CHECKING:
     from tmagen.diff import Comparison
@@ -108,15 +110,15 @@ def _misuse(files: tuple[str, ...], against: str | None, options: dict[str, Any]
     """What does not go together."""
     other = [] if against in (None, "tirx") else [str(against)]
     found = [
-        Diagnostic(f"cannot read {file!r}: there is no such file")
+        Diagnostic(f"cannot read {file!r}: {reason}")
         for file in (*files, *other)
-        if "\0" in file or not Path(file).is_file()
+        if (reason := unreadable(file)) is not None
     ]
     given = [f"--{flag}" for flag in ("preset", "spec", *FLAGS) if options[flag.replace("-", "_")] is not None]
     if files and given:
         found.append(Diagnostic(f"files say which kernels they are: {', '.join(given)} cannot change them"))
     if len(files) == 1 and not other:
-        found.append(Diagnostic(f"{files[0]!r} against what?", hint=f"tmagen diff {files[0]} OTHER.cu"))
+        found.append(Diagnostic(f"{files[0]!r} against what?", hint=f"tmagen diff {named(files[0])} OTHER.cu"))
     if len(files) > 2 or (len(files) == 2 and against is not None):
         found.append(Diagnostic("a comparison takes two kernels"))
     return found

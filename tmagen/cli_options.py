@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from tmagen.cli_output import unreadable
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.ir import Gemm
+from tmagen.words import named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +67,7 @@ def requested_spec(options: Mapping[str, Any], *, shape: str | None = None, also
         options["preset"],
         None if source is None else read_text(source),
         {**flags, "shape": shape},
-        toml_source="stdin" if source == "-" else str(source),
+        toml_source="stdin" if source == "-" else named(str(source)),
         also=also,
     )
 
@@ -82,9 +84,9 @@ def kernel_subject(command: str, file: str | None, options: Mapping[str, Any], a
     if given:
         also.append(Diagnostic(f"{file!r} says which kernel it is: {', '.join(given)} cannot change it"))
     if file.endswith(".toml"):
-        also.append(Diagnostic(f"{file!r} is no kernel", hint=f"tmagen {command} --spec {file}"))
-    elif "\0" in file or not Path(file).is_file():
-        also.append(Diagnostic(f"cannot read {file!r}: there is no such file"))
+        also.append(Diagnostic(f"{file!r} is no kernel", hint=f"tmagen {command} --spec {named(file)}"))
+    elif (reason := unreadable(file)) is not None:
+        also.append(Diagnostic(f"cannot read {file!r}: {reason}"))
     if also:
         raise SpecError(*also)
     return Path(file)

@@ -9,7 +9,7 @@ import click
 
 from tmagen import flag_text
 from tmagen.cli_options import kernel_subject, spec_options
-from tmagen.cli_output import leave
+from tmagen.cli_output import leave, say
 from tmagen.flag_text import FlagReader, integer_between, word_of
 
 MAX_REPEAT = 10_000_000
@@ -111,7 +111,7 @@ def command(
 
         click.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        click.echo(report.text())
+        say(report.text())
     if report.lost:
         leave(report.exit_code)
     return report.exit_code

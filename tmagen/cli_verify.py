@@ -9,6 +9,7 @@ import click
 
 from tmagen import flag_text
 from tmagen.cli_options import kernel_subject, spec_options
+from tmagen.cli_output import say
 from tmagen.flag_text import FlagReader, integer_between, word_of
 
 MAX_JOBS = 1024
@@ -81,7 +82,7 @@ def command(
 
     from tmagen.verify import LeadingDims, NoProgress, StreamedText, TerminalProgress, verify
 
-    text = StreamedText(click.echo, TerminalProgress())
+    text = StreamedText(say, TerminalProgress())
     report = verify(
         subject,
         [shape for shape in tried if shape is not None] or None,

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+def printable(text: str) -> str:
+    """``text`` for a terminal: what is no printable character, line breaks and tabs apart, becomes an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """One thing that is wrong: what, the figures behind it, and what to try instead.
@@ -26,7 +33,7 @@ class Diagnostic:
         lines = [f"error: {self.message}", *(f"  {line}" for line in self.detail)]
         if self.hint is not None:
             lines.append(f"  try: {self.hint}")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
 
 class TmagenError(Exception):

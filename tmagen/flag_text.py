@@ -12,11 +12,16 @@ from tmagen.words import one_of, shown
 
 T = TypeVar("T")
 
-_MAX_DIGITS = 18  # fits in 63 bits, and no field is near it
+_LARGEST = 2**63 - 1
+"""Of either sign: no field is near it."""
 
 
 class UnreadableError(Exception):
     """A flag's text that cannot be read; the text says what it takes."""
+
+
+class OutOfRangeError(UnreadableError):
+    """An integer, but of a size that nothing takes."""
 
 
 class FlagReader:
@@ -39,16 +44,24 @@ class FlagReader:
 def integer(text: str) -> int:
     """A decimal integer."""
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
+    if not (digits.isascii() and digits.isdigit()):
         raise UnreadableError("it takes an integer")
-    return int(text)
+    # The length first: reading thousands of digits is refused by Python.
+    significant = digits.lstrip("0") or "0"
+    value = int(significant) if len(significant) < 20 else _LARGEST + 1
+    if value > _LARGEST:
+        raise OutOfRangeError(f"it takes an integer from {-_LARGEST:,} to {_LARGEST:,}")
+    return -value if text[0] == "-" else value
 
 
 def integer_between(lowest: int, highest: int) -> Callable[[str], int]:
     """A reader of integers from ``lowest`` to ``highest``."""
 
     def read(text: str) -> int:
-        value = integer(text)
+        try:
+            value = integer(text)
+        except OutOfRangeError:
+            value = highest + 1
         if not lowest <= value <= highest:
             raise UnreadableError(f"it takes {lowest:,} to {highest:,}")
         return value
@@ -60,6 +73,8 @@ def three_integers(text: str, names: str = "M,N,K") -> tuple[int, int, int]:
     """Three integers with commas between them."""
     try:
         first, second, third = (integer(part.strip()) for part in text.split(","))
+    except OutOfRangeError as error:
+        raise UnreadableError(f"{error} for each of {names}") from None
     except (ValueError, UnreadableError):
         raise UnreadableError(f"it takes three integers {names}") from None
     return first, second, third

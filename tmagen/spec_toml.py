@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any
 
-from tmagen.arch import Arch, arch_of
+from tmagen.arch import ARCHES, Arch, arch_of
 from tmagen.choices import KINDS, Layer, choices_of, spec_from, value_of
-from tmagen.errors import Diagnostic, SpecError
+from tmagen.errors import Diagnostic, SpecError, printable
 from tmagen.ir import Gemm, Layout, Shape, Target
 from tmagen.legality import require_legal
 from tmagen.typecheck import INT_BITS
 from tmagen.words import nearest, one_of, shown
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_SHOWN_CHARACTERS = 60
 
 _TOML_TYPES = {
     bool: "a boolean",
@@ -41,7 +45,8 @@ def toml_layer(text: str, source: str = "TOML") -> Layer:
         document = loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a plain ValueError
         reason = "tables or arrays are nested too deep" if isinstance(error, RecursionError) else str(error)
-        return Layer({}, (Diagnostic(f"{source} is no TOML: {reason[:200]}"),))
+        shown_reason = " ".join(printable(reason[:200]).split())
+        return Layer({}, (Diagnostic(f"{source} is no TOML: {shown_reason}"),))
     choices: dict[str, Any] = {}
     diagnostics: list[Diagnostic] = []
     for key, value in _flattened(document):
@@ -53,14 +58,25 @@ def toml_layer(text: str, source: str = "TOML") -> Layer:
 
 
 def _flattened(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """`section.key` and value of each entry; what is not at the depth of a spec's keys comes as it is."""
+    """`section.key` and value of each entry, as TOML writes the key; what is not at the depth of a spec's keys comes as
+    it is.
+    """
     sections = {key.split(".")[0] for key in KINDS if "." in key}
     for name, value in document.items():
         if name in sections and isinstance(value, dict):
             for key, member in value.items():
-                yield f"{name}.{key}", member
+                yield f"{name}.{_key(key)}", member
         else:
-            yield name, value
+            yield _key(name), value
+
+
+def _key(key: str) -> str:
+    """One part of a dotted key: bare, or in quotes, with an escape for what no line of text holds."""
+    if _BARE.fullmatch(key):
+        return key
+    quoted = key[:_SHOWN_CHARACTERS].replace("\\", "\\\\").replace('"', '\\"')
+    quoted = "".join(c if c.isprintable() else f"\\u{ord(c):04X}" if ord(c) < 0x10000 else f"\\U{ord(c):08X}" for c in quoted)
+    return f'"{quoted}"'
 
 
 def _read(key: str, value: Any) -> Any:
@@ -78,13 +94,31 @@ def _read(key: str, value: Any) -> Any:
         words = {member.value: member for member in kind}
         if isinstance(value, str) and value in words:
             return words[value]
-        takes = one_of(f'"{word}"' for word in words)
+        takes = one_of(f'"{member.value}"' for member in _legal_anywhere(key) or kind)
         if isinstance(value, str):
             raise SpecError(Diagnostic(f"{key} = {shown(value)} is unknown", detail=(f"it takes {takes}",)))
         raise SpecError(_wrong(key, value, takes))
     if type(value) is not kind:
         raise SpecError(_wrong(key, value, _TOML_TYPES[kind]))
     return _bounded(key, value) if isinstance(value, int) and kind is int else value
+
+
+def _legal_anywhere(key: str) -> tuple[Enum, ...]:
+    """The members that ``key`` may have on some target; none where all are."""
+    found: dict[str, tuple[Enum, ...]] = {
+        "problem.layout_a": (Layout.K_MAJOR,),
+        "problem.layout_b": (Layout.K_MAJOR,),
+        "problem.layout_d": (Layout.ROW_MAJOR,),
+    }
+    for arch in ARCHES.values():
+        for name, legal in (
+            ("problem.a", arch.operands),
+            ("problem.b", arch.operands),
+            ("problem.d", arch.outputs),
+            ("problem.acc", arch.accumulators),
+        ):
+            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *legal)))
+    return found.get(key, ())
 
 
 def _bounded(key: str, value: int) -> int:
@@ -106,13 +140,13 @@ def _unknown(key: str, value: Any) -> Diagnostic:
         return _wrong(key, value, f"a table: [{key}]")
     if isinstance(value, dict):
         meant = nearest(key, sections)
-        return Diagnostic(f"[{key[:60]}] is no table of a spec", hint=None if meant is None else f"[{meant}]")
+        return Diagnostic(f"[{key[:_SHOWN_CHARACTERS]}] is no table of a spec", hint=None if meant is None else f"[{meant}]")
     meant = nearest(key, KINDS)
     if meant is None or "." not in key:
         last = {known.split(".")[-1]: known for known in reversed(list(KINDS))}
         near_last = nearest(key.split(".")[-1], last)
         meant = meant if near_last is None else last[near_last]
-    return Diagnostic(f"{key[:60]} is no key of a spec", hint=meant)
+    return Diagnostic(f"{key[:_SHOWN_CHARACTERS]} is no key of a spec", hint=meant)
 
 
 def to_toml(spec: Gemm) -> str:

@@ -29,8 +29,19 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
+def named(path: str) -> str:
+    """A path or another name as a message shows it: as it is, or its repr where that would not be told from text."""
+    return path if path.isprintable() and path.strip() == path != "" else repr(path)
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that a user most likely meant by ``word``, if any is near."""
+    """The one of ``known`` that a user most likely meant by ``word``, if any is near: case is the first thing to be
+    wrong.
+    """
     from difflib import get_close_matches  # slow to import, and needed for mistakes alone
 
-    return next(iter(get_close_matches(word[:_SHOWN_CHARACTERS], list(known), n=1, cutoff=0.5)), None)
+    folded = {candidate.casefold(): candidate for candidate in known}
+    meant = word[:_SHOWN_CHARACTERS].casefold()
+    if meant in folded:
+        return folded[meant]
+    return next((folded[near] for near in get_close_matches(meant, folded, n=1, cutoff=0.5)), None)
