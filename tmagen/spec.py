@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from tmagen.choices import Layer, choices_of, spec_from
-from tmagen.errors import Diagnostic
+from tmagen.choices import KINDS, Choices, Layer, choices_of, spec_from
+from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer, shape, three_integers, word_of
 from tmagen.ir import DType, Gemm, Policy, Target
 from tmagen.legality import require_legal
@@ -34,7 +36,43 @@ def requested(
         from tmagen.spec_toml import toml_layer
 
         layers.append(toml_layer(toml, toml_source))
-    return spec_from([*layers, flag_layer(flags or {}), Layer({}, tuple(also))])
+    said = flag_layer(flags or {})
+    try:
+        return spec_from([*layers, said, Layer({}, tuple(also))])
+    except SpecError as error:
+        if toml is None:
+            raise
+        raise SpecError(*(_for_toml(diagnostic, said.choices) for diagnostic in error.diagnostics)) from None
+
+
+_FLAG = re.compile(r"(a smaller |a wider |no )?--(no-)?([a-z][\w-]*)(?: (\w+(?:,\w+)*))?")
+
+
+def _for_toml(diagnostic: Diagnostic, flags: Choices) -> Diagnostic:
+    """The diagnostic of someone who wrote TOML: what to try as its keys, except what ``flags`` said."""
+
+    def keys(match: re.Match[str]) -> str:
+        how, negated, flag, value = match[1] or "", match[2], match[3], match[4]
+        if flag == "persistent":
+            fields: tuple[str, ...] = ("schedule.persistent",)
+            texts = ["false" if negated else "true"]
+        elif flag in _FLAGS:
+            # B follows A, and its key may stand in the file only where it differs.
+            fields = ("problem.a",) if flag == "dtype" else _FLAGS[flag][0]
+            texts = [] if value is None else value.split(",")
+            if KINDS[fields[0]] is not int:
+                texts = [f'"{text}"' for text in texts]
+        else:
+            return match[0]
+        if not flags.keys().isdisjoint(fields):
+            return match[0]
+        if how or not texts:
+            return how + (" and ".join(fields) if flag != "tile" else "tile")
+        return ", ".join(f"{field} = {text}" for field, text in zip(fields, texts, strict=True))
+
+    if diagnostic.hint is None or diagnostic.hint.startswith("tmagen "):
+        return diagnostic
+    return replace(diagnostic, hint=_FLAG.sub(keys, diagnostic.hint))
 
 
 def preset_layer(name: str | None) -> Layer:
