@@ -121,6 +121,24 @@ def _legal_anywhere(key: str) -> tuple[Enum, ...]:
     return found.get(key, ())
 
 
+def _legal_anywhere(key: str) -> tuple[Enum, ...]:
+    """The members that ``key`` may have on some target; none where all are."""
+    found: dict[str, tuple[Enum, ...]] = {
+        "problem.layout_a": (Layout.K_MAJOR,),
+        "problem.layout_b": (Layout.K_MAJOR,),
+        "problem.layout_d": (Layout.ROW_MAJOR,),
+    }
+    for arch in ARCHES.values():
+        for name, legal in (
+            ("problem.a", arch.operands),
+            ("problem.b", arch.operands),
+            ("problem.d", arch.outputs),
+            ("problem.acc", arch.accumulators),
+        ):
+            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *legal)))
+    return found.get(key, ())
+
+
 def _bounded(key: str, value: int) -> int:
     if value.bit_length() > INT_BITS:
         raise SpecError(Diagnostic(f"{key} is an integer of {value.bit_length():,} bits, which is out of every range"))
