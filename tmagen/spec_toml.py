@@ -75,7 +75,9 @@ def _key(key: str) -> str:
     if _BARE.fullmatch(key):
         return key
     quoted = key[:_SHOWN_CHARACTERS].replace("\\", "\\\\").replace('"', '\\"')
-    quoted = "".join(c if c.isprintable() else f"\\u{ord(c):04X}" if ord(c) < 0x10000 else f"\\U{ord(c):08X}" for c in quoted)
+    quoted = "".join(
+        c if c.isprintable() else f"\\u{ord(c):04X}" if ord(c) < 0x10000 else f"\\U{ord(c):08X}" for c in quoted
+    )
     return f'"{quoted}"'
 
 
@@ -121,24 +123,6 @@ def _legal_anywhere(key: str) -> tuple[Enum, ...]:
     return found.get(key, ())
 
 
-def _legal_anywhere(key: str) -> tuple[Enum, ...]:
-    """The members that ``key`` may have on some target; none where all are."""
-    found: dict[str, tuple[Enum, ...]] = {
-        "problem.layout_a": (Layout.K_MAJOR,),
-        "problem.layout_b": (Layout.K_MAJOR,),
-        "problem.layout_d": (Layout.ROW_MAJOR,),
-    }
-    for arch in ARCHES.values():
-        for name, legal in (
-            ("problem.a", arch.operands),
-            ("problem.b", arch.operands),
-            ("problem.d", arch.outputs),
-            ("problem.acc", arch.accumulators),
-        ):
-            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *legal)))
-    return found.get(key, ())
-
-
 def _bounded(key: str, value: int) -> int:
     if value.bit_length() > INT_BITS:
         raise SpecError(Diagnostic(f"{key} is an integer of {value.bit_length():,} bits, which is out of every range"))
@@ -158,7 +142,9 @@ def _unknown(key: str, value: Any) -> Diagnostic:
         return _wrong(key, value, f"a table: [{key}]")
     if isinstance(value, dict):
         meant = nearest(key, sections)
-        return Diagnostic(f"[{key[:_SHOWN_CHARACTERS]}] is no table of a spec", hint=None if meant is None else f"[{meant}]")
+        return Diagnostic(
+            f"[{key[:_SHOWN_CHARACTERS]}] is no table of a spec", hint=None if meant is None else f"[{meant}]"
+        )
     meant = nearest(key, KINDS)
     if meant is None or "." not in key:
         last = {known.split(".")[-1]: known for known in reversed(list(KINDS))}
