@@ -17,7 +17,7 @@ from typing import Self
 from tmagen.hostrun.errors import NotModelledError
 from tmagen.hostrun.parameters import ParameterTable, parameter_tables
 from tmagen.hostrun.session import Device, HostSession, device_of
-from tmagen.hostrun.source import find_namespace, harness
+from tmagen.hostrun.source import find_namespace, harness, includable, quotable
 from tmagen.ir import DType, Target
 from tmagen.toolchain import (
     CompileError,
@@ -85,22 +85,24 @@ def build(
     flags: Sequence[str] = (),
     extern_c: bool = False,
     called: str | None = None,
+    kernel: str | None = None,
 ) -> HostProgram:
     """Compiles `source` as it stands, once, and links its host part to the stand-in runtime.
 
-    Errors name the file as `called`, by default by its path.
+    Errors name the file as `called`, by default by its path. `kernel` is the namespace of one of several kernels.
 
     Raises SourceFormError for a file of another form, CompileError where nvcc rejects it, NotModelledError where it
     calls CUDA functions that the stand-in lacks.
     """
     nvcc = nvcc or find_nvcc(arch=target.value)
     name = called or str(source)
-    namespace = find_namespace(source.read_text(encoding="utf-8", errors="replace"), name)
+    namespace = find_namespace(source.read_text(encoding="utf-8", errors="replace"), name, kernel)
     folder = Path(tempfile.mkdtemp(prefix="tmagen-"))
     try:
         unit = folder / "harness.cu"
-        unit.write_text(harness(source, namespace, extern_c=extern_c))
-        options = [f"-I{_RUNTIME}", f"-I{source.absolute().parent}", "-w", *flags]
+        included, beside = includable(source, folder)
+        unit.write_text(harness(included, namespace, extern_c=extern_c))
+        options = [f"-I{_RUNTIME}", f"-I{beside}", "-w", *flags]
         if extern_c:
             options.append("-DTMAGEN_EXTERN_C")
         # Two processes: the stand-in is compiled while nvcc runs.
@@ -114,12 +116,14 @@ def build(
         a, b, d = map(DType, introduction["elements"])
         m, n, k = (size if size >= 0 else None for size in introduction["static_mnk"])
         tables = parameter_tables(compiled.ptx)
-        return HostProgram(
-            namespace, nvcc, target, (a, b, d), (m, n, k), compiled.ptx, compiled.cubin, tables, program, folder
-        )
+        ptx = compiled.ptx
+        if included != source.absolute():
+            ptx = ptx.replace(str(included), quotable(name))
+        return HostProgram(namespace, nvcc, target, (a, b, d), (m, n, k), ptx, compiled.cubin, tables, program, folder)
     except CompileError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise _about(error, name, {str(source.absolute()): name, str(folder / "harness.cu"): _HARNESS}) from error
+        known = {str(source.absolute()): name, str(folder / "kernel.cu"): name, str(folder / "harness.cu"): _HARNESS}
+        raise _about(error, name, known) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
