@@ -3,8 +3,9 @@
 
     python -m tests.gpu.campaign compile --count 200 --into build/campaign      anywhere
     python -m tests.gpu.campaign run --count 200 --cubins build/campaign --json results.json      on an H100 or H200
+    python -m tests.gpu.campaign emulate --count 200 --json verdicts.json      anywhere: the emulator on the same cases
 
-The two find the same specs from the same seed. What is compiled is named after the emitted text, so that cubins of
+All find the same specs from the same seed. What is compiled is named after the emitted text, so that cubins of
 another text are not taken for it; what is missing is compiled on the spot.
 """
 
@@ -17,7 +18,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from tmagen.ir import DType, Gemm, Pipeline, Policy, Problem, Schedule, Shape, T
 from tmagen.legality import check
 from tmagen.plan import plan
 from tmagen.toolchain import compile_cubin, find_nvcc
-from tmagen.verify import Verdict
+from tmagen.verify import Verdict, verify
 
 SEED = 20_240_229
 COUNT = 200
@@ -117,6 +118,31 @@ def judge(gpu: Gpu, draw: Draw, folder: Path, repeat: int, torch: object) -> lis
     return [line for case in cases if case.verdict is not Verdict.PASSED for line in case.lines()]
 
 
+def emulate(count: int, seed: int, jobs: int) -> dict[str, object]:
+    """Every draw on the emulator."""
+    started = time.perf_counter()
+    found = list(draws(count, seed))
+    with ProcessPoolExecutor(jobs) as pool:
+        reports = list(pool.map(_emulate_one, found))
+    return {
+        "seed": seed,
+        "specs": len(reports),
+        "cases": sum(cases for _, cases, _ in reports),
+        "seconds": round(time.perf_counter() - started, 1),
+        "failures": [
+            {"index": index, "spec": repr(found[index].spec), "exit_code": code, "wrong": lines}
+            for index, (code, _, lines) in enumerate(reports)
+            if code
+        ],
+    }
+
+
+def _emulate_one(draw: Draw) -> tuple[int, int, list[str]]:
+    """Exit code, cases and report of one draw."""
+    report = verify(draw.spec, draw.shapes, inputs="integer", completion="eager", jobs=1)
+    return report.exit_code, len(report.cases), report.text().splitlines()
+
+
 _KINDS = ("tiny", "tails", "short")
 
 
@@ -146,7 +172,7 @@ def _shape(chance: random.Random, kind: str) -> Shape:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("compile", "run"))
+    parser.add_argument("what", choices=("compile", "run", "emulate"))
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--cubins", "--into", type=Path, default=Path("build/campaign"))
@@ -155,16 +181,21 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     asked.cubins.mkdir(parents=True, exist_ok=True)
+    if asked.what == "emulate":
+        return _tell(emulate(asked.count, asked.seed, asked.jobs), asked.json)
     with ThreadPoolExecutor(asked.jobs) as pool:
         specs = [draw.spec for draw in draws(asked.count, asked.seed)]
         sizes = [len(data) for data in pool.map(lambda spec: cubin_of(spec, asked.cubins), specs)]
     print(f"{len(sizes)} kernels, {sum(sizes):,} bytes, none spills registers")
     if asked.what == "compile":
         return 0
-    result = run(asked.count, asked.seed, asked.cubins, asked.repeat)
+    return _tell(run(asked.count, asked.seed, asked.cubins, asked.repeat), asked.json)
+
+
+def _tell(result: dict[str, object], path: Path | None) -> int:
     print(json.dumps(result, indent=2))
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=2) + "\n")
+    if path is not None:
+        path.write_text(json.dumps(result, indent=2) + "\n")
     return 1 if result["failures"] else 0
 
 

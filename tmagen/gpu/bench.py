@@ -45,6 +45,7 @@ class BenchSettings:
     round_ms: float = 60.0
     seed: int = 0
     cublas: str = "auto"  # "torch", "library"
+    skewed: bool = False  # matrices at multiples of 16 bytes only: rows then cross cache lines
     peak: bool = True  # whether to measure the peak apart from the shapes asked for
 
     def method_for(self, shape: Shape) -> str:
@@ -98,6 +99,8 @@ def measure_all(
     peaks: dict[str, float] = {}
     labels: list[str] = []
     torch = find_torch()
+    if settings.skewed:
+        notes.append("matrices lie at multiples of 16 bytes and of no more")
     if torch is None:
         notes.append("torch is not here: outputs are verified against numpy's product")
     for elements in dict.fromkeys(kernel.elements for _, kernel in kernels):
@@ -150,8 +153,9 @@ class _Problem:
         shape, lds = self.shape, default_leading_dims(self.shape, self.elements)
         with DeviceMemory(self.gpu) as memory:
             inputs = normal_inputs(shape, self.elements[:2], self.settings.seed)
-            a = allocate(memory, "A", self.elements[0], shape.m, shape.k, lds.a)
-            b = allocate(memory, "B", self.elements[1], shape.n, shape.k, lds.b)
+            skewed = self.settings.skewed
+            a = allocate(memory, "A", self.elements[0], shape.m, shape.k, lds.a, skewed=skewed)
+            b = allocate(memory, "B", self.elements[1], shape.n, shape.k, lds.b, skewed=skewed)
             a.write(inputs.a)
             b.write(inputs.b)
             contenders = []
@@ -194,7 +198,7 @@ class _Problem:
         ]
 
     def _output(self, memory: DeviceMemory, ld: int) -> Buffer:
-        d = allocate(memory, "D", self.elements[2], self.shape.m, self.shape.n, ld)
+        d = allocate(memory, "D", self.elements[2], self.shape.m, self.shape.n, ld, skewed=self.settings.skewed)
         d.fill_poison()
         return d
 

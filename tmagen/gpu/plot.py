@@ -27,9 +27,10 @@ def require_matplotlib() -> Any:
 def plot(report: BenchReport, path: Path) -> None:
     """Draws the report into a file; its ending says the format. Raises MissingError, GpuError."""
     pyplot = require_matplotlib()
-    figure, (roofline, bars) = pyplot.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
+    figure, (roofline, bars) = pyplot.subplots(1, 2, figsize=(14, 6.5), layout="constrained")
     _draw_roofline(roofline, report)
     _draw_bars(bars, report)
+    figure.legend(*roofline.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     figure.suptitle(f"{report.device.name}, {report.date}")
     try:
         figure.savefig(path)
@@ -45,13 +46,16 @@ def _draw_roofline(axes: Any, report: BenchReport) -> None:
     most = max([row.intensity for row in report.rows], default=1000.0) * 2
     for element, peak in report.peak_tflops.items():
         ridge = peak / bandwidth
-        axes.plot([_LEAST_INTENSITY, ridge, most], [_LEAST_INTENSITY * bandwidth, peak, peak], label=f"{element} roof")
-    for label in dict.fromkeys(row.label for row in report.rows):
+        axes.plot(
+            [_LEAST_INTENSITY, ridge, most], [_LEAST_INTENSITY * bandwidth, peak, peak], "k-", label=f"{element} roof"
+        )
+    for index, label in enumerate(dict.fromkeys(row.label for row in report.rows)):
         mine = [row for row in report.rows if row.label == label]
-        axes.scatter([row.intensity for row in mine], [row.tflops for row in mine], label=label, zorder=3)
+        axes.scatter(
+            [row.intensity for row in mine], [row.tflops for row in mine], label=label, zorder=3, c=f"C{index}"
+        )
     axes.set(xscale="log", yscale="log", xlabel="FLOP per byte", ylabel="TFLOP/s", title="Roofline")
     axes.grid(True, which="both", alpha=0.3)
-    axes.legend(fontsize=8)
 
 
 def _draw_bars(axes: Any, report: BenchReport) -> None:
@@ -62,10 +66,9 @@ def _draw_bars(axes: Any, report: BenchReport) -> None:
     for index, label in enumerate(labels):
         mine = {_problem(row): row for row in report.rows if row.label == label}
         places = [problems.index(problem) + index * width for problem in mine]
-        axes.bar(places, [row.tflops for row in mine.values()], width, label=label)
+        axes.bar(places, [row.tflops for row in mine.values()], width, color=f"C{index}")
     axes.set_xticks([place + 0.4 - width / 2 for place in range(len(problems))], problems, fontsize=8)
     axes.set(ylabel="TFLOP/s", title="Speed")
-    axes.legend(fontsize=8)
 
 
 def _problem(row: BenchRow) -> str:

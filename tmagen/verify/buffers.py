@@ -168,9 +168,14 @@ class Buffers:
     d: Buffer
 
 
-def allocate(memory: Memory, name: str, element: DType, rows: int, columns: int, ld: int) -> Buffer:
-    """A matrix with guard bands on either side, its base a multiple of 16 bytes only. Nothing is written to it yet."""
-    skew = _SKEWS["ABD".index(name)]
+def allocate(
+    memory: Memory, name: str, element: DType, rows: int, columns: int, ld: int, *, skewed: bool = True
+) -> Buffer:
+    """A matrix with guard bands on either side. Nothing is written to it yet.
+
+    Its base is a multiple of 16 bytes only; not `skewed`, of 4096 bytes, as the base of an allocation of its own is.
+    """
+    skew = _SKEWS["ABD".index(name)] if skewed else 0
     span = ((rows - 1) * ld + columns) * element.bytes
     allocation = memory.allocate(_GUARD_BYTES + skew + _round_up(span, 16) + _GUARD_BYTES, align=_GUARD_BYTES)
     offset = _GUARD_BYTES + skew
