@@ -49,6 +49,7 @@ Exit codes:
 @click.option("--rounds", metavar="N", help="Rounds, in each of which every contender has its turn.  [default: 5]")
 @click.option("--seed", metavar="N", help="Seed of inputs.  [default: 0]")
 @click.option("--cublas", metavar="HOW", help="How cuBLAS is called: " + "|".join(CUBLAS) + ".  [default: auto]")
+@click.option("--skewed", is_flag=True, help="Put matrices at multiples of 16 bytes and of no more.")
 @click.option("--compiler", metavar="NAME", help="What makes cubins: " + "|".join(COMPILERS) + ".  [default: nvcc]")
 @click.option("--nvcc", metavar="PATH", help="The compiler.  [default: CUDA_HOME, PATH, else the one from PyPI]")
 @click.option("--device", metavar="N", help="Which GPU.  [default: 0]")
@@ -61,6 +62,7 @@ def command(
     rounds: str | None,
     seed: str | None,
     cublas: str | None,
+    skewed: bool,
     compiler: str | None,
     nvcc: str | None,
     device: str | None,
@@ -95,11 +97,14 @@ def command(
 
     if picture is not None:
         plot.require_matplotlib()
+    settings = bench.BenchSettings(
+        method=None if how == "auto" else how, rounds=turns, seed=start, cublas=through, skewed=skewed
+    )
     try:
         report = bench.bench(
             subjects,
             [shape for shape in tried if shape is not None] or bench.SHAPES,
-            bench.BenchSettings(method=None if how == "auto" else how, rounds=turns, seed=start, cublas=through),
+            settings,
             compiler=maker,
             nvcc=nvcc,
             device=ordinal,
