@@ -22,8 +22,8 @@ class WatchedBarrier(MBarrier):
     """
 
     __slots__ = (
-        "blocked", "component", "done", "ended", "init", "init_clock", "last_waited", "release", "results", "uses",
-        "watch",
+        "blocked", "carried", "component", "done", "ended", "init", "init_clock", "last_waited", "release",
+        "results", "uses", "watch",
     )  # fmt: skip
 
     def __init__(self, watch: Watch, address: int, count: int, agent: Lanes) -> None:
@@ -35,8 +35,9 @@ class WatchedBarrier(MBarrier):
         self.init_clock = agent.known[agent.component]
         self.release: Vector = clocks.zeros()
         self.ended: dict[int, int] = {}
+        self.carried: Vector | None = None
         self.done: Vector | None = None
-        self.results: dict[int, int] = {}
+        self.results: Vector | None = None
         self.blocked: list[tuple[Lanes, bool]] = []
         self.uses: dict[int, int] = {}
         self.last_waited = 0
@@ -44,8 +45,10 @@ class WatchedBarrier(MBarrier):
     def widen(self, capacity: int) -> None:
         clocks = self.watch.clocks
         self.release = clocks.widened(self.release, capacity)
-        if self.done is not None:
-            self.done = clocks.widened(self.done, capacity)
+        for name in ("carried", "done", "results"):
+            vector = getattr(self, name)
+            if vector is not None:
+                setattr(self, name, clocks.widened(vector, capacity))
 
     def used_by(self, agent: Lanes) -> bool:
         """Note a use; whether the object's init is ordered before it."""
@@ -61,6 +64,13 @@ class WatchedBarrier(MBarrier):
         else:
             np.maximum(self.release, agent.vector, out=self.release)
 
+    def carries(self, carried: Vector) -> None:
+        """An operation that ends on this phase was issued by threads that knew this."""
+        if self.carried is None:
+            self.carried = carried
+        else:
+            np.maximum(self.carried, carried, out=self.carried)
+
     def ended_by(self, component: int, clock: int) -> None:
         """An arrival says that a stream of operations has come to `clock`."""
         if self.ended.get(component, 0) < clock:
@@ -69,14 +79,17 @@ class WatchedBarrier(MBarrier):
     def complete_phase(self) -> None:
         ended = self.ended
         ended[self.component] = self.phase + 1  # the copies that complete on this phase
-        done, capacity = self.release, self.watch.clocks.capacity
+        clocks = self.watch.clocks
+        capacity = clocks.capacity
+        results = self.carried if self.carried is not None else clocks.zeros()
         for component, clock in ended.items():
             for row in (ORDER, TENSOR):
                 at = row * capacity + component
-                if done[at] < clock:
-                    done[at] = clock
-        self.done, self.results = done, ended
-        self.release, self.ended = self.watch.clocks.zeros(), {}
+                if results[at] < clock:
+                    results[at] = clock
+        np.maximum(self.release, results, out=self.release)
+        self.done, self.results = self.release, results
+        self.release, self.ended, self.carried = clocks.zeros(), {}, None
         if self.blocked:
             self.last_waited = self.phase + 1
             for agent, relaxed in self.blocked:
@@ -101,8 +114,8 @@ class WatchedBarrier(MBarrier):
         start = TENSOR * capacity
         part = agent.vector[start:]
         np.maximum(part, self.done[start:], out=part)
-        for component, clock in self.results.items():
-            agent.learn(component, clock, capacity)
+        if self.results is not None:
+            agent.join(self.results)
 
 
 class WatchedClusterBarrier(ClusterBarrier):

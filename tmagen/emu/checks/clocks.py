@@ -35,20 +35,32 @@ class Clocks:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.names: list[str] = []
+        self.is_async: Vector = np.zeros(capacity, np.int64)  # 1 for components that are no threads
         self.holders: list[Holder] = []
 
-    def component(self, name: str) -> int:
-        """A new component. All vectors are replaced by wider ones where they have no room for it."""
+    def component(self, name: str, *, threads: bool = False) -> int:
+        """A new component, of threads or of asynchronous work. Vectors that have no room for it are replaced."""
         if len(self.names) == self.capacity:
             for holder in self.holders:
                 holder.widen(2 * self.capacity)
+            self.is_async = np.concatenate([self.is_async, np.zeros(self.capacity, np.int64)])
             self.capacity *= 2
+        self.is_async[len(self.names)] = not threads
         self.names.append(name)
         return len(self.names) - 1
 
     def zeros(self) -> Vector:
         """A vector that knows nothing."""
         return np.zeros(ROWS * self.capacity, np.int64)
+
+    def fitted(self, vector: Vector) -> Vector:
+        """A copy of a vector that may be older than the last widening."""
+        columns = len(vector) // ROWS
+        if columns == self.capacity:
+            return vector.copy()
+        wide = np.zeros((ROWS, self.capacity), np.int64)
+        wide[:, :columns] = vector.reshape(ROWS, columns)
+        return wide.reshape(-1)
 
     def widened(self, vector: Vector, capacity: int) -> Vector:
         """A vector with room for more components."""
@@ -92,6 +104,20 @@ class Lanes:
         if known[component] < clock:
             known[component] = clock
 
+    def carried(self, clocks: Clocks) -> Vector:
+        """What the end of an operation that these lanes issue now implies: asynchronous work that they know to be
+        complete, and ordinary accesses that the asynchronous proxy sees. It says nothing of other accesses.
+        """
+        capacity = clocks.capacity
+        rows = clocks.zeros()
+        fenced = self.vector[SHARED * capacity : (SHARED + 1) * capacity]
+        order = rows[:capacity]
+        np.multiply(self.vector[:capacity], clocks.is_async, out=order)
+        np.maximum(order, fenced, out=order)
+        rows[SHARED * capacity : (SHARED + 1) * capacity] = fenced
+        rows[TENSOR * capacity :] = order
+        return rows
+
     def tick(self, capacity: int) -> None:
         """What these lanes do from now on is not part of what they have published."""
         known, at = self.known, self.component
@@ -114,7 +140,7 @@ class WarpLanes:
         self.clocks = clocks
         self.index = index
         self.name = f"{prefix}warp {index}"
-        component = clocks.component(self.name)
+        component = clocks.component(self.name, threads=True)
         vector = clocks.zeros()
         vector[component] = vector[TENSOR * clocks.capacity + component] = 1
         self.groups = [Lanes(self, mask, component, vector)]
@@ -139,7 +165,9 @@ class WarpLanes:
             if both == group.mask & live:
                 yield group
                 continue
-            component = self._free.pop() if self._free else self.clocks.component(f"{self.name}, some lanes")
+            component = (
+                self._free.pop() if self._free else self.clocks.component(f"{self.name}, some lanes", threads=True)
+            )
             part = Lanes(self, both, component, group.vector.copy())
             part.released, part.observed, part.fenced = group.released, group.observed, group.fenced
             part.inits = dict(group.inits)

@@ -113,6 +113,7 @@ def cluster_load(
             footprint = box_of(theirs, tmap, within(dst))
             if target is None or footprint is None or tmap.rank != len(coords):
                 continue
+            target.carries(agent.carried(watch.clocks))
             note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
             theirs.writes(theirs.shared, footprint, note, agent)
             watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
@@ -133,6 +134,7 @@ def cluster_bulk_load(
             footprint = span_of(theirs, within(dst), count)
             if target is None or footprint is None:
                 continue
+            target.carries(agent.carried(watch.clocks))
             note = watch.operation("bulk_load", agent, lane, target.component, target.phase + 1)
             if own:
                 mine = span_of(watch, cta.own(pick(source, lane)), count)
@@ -175,16 +177,21 @@ def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
         for target, at in remote.commit_targets(cta, pick(barrier, lane), None if mask is None else pick(mask, lane)):
             use(target.watch, frag, agent, at, "tcgen05.commit")
             barrier_at(target, at)
-            _commit(frag, cta, lane, target, at, stream.complete, stream.count)
+            _commit(frag, cta, lane, (target, at), stream.complete, stream.count, agent.carried(watch.clocks))
 
 
-def _commit(frag: Fragment, cta: Any, lane: int, target: Any, at: int, component: int, count: int) -> None:
+def _commit(
+    frag: Fragment, cta: Any, lane: int, place: tuple[Any, int], component: int, count: int, carried: Any
+) -> None:
+    target, at = place
+
     def run() -> None:
         if cta.mma_queue:
             cta.flush_mma()
         remote.check_alive(cta, target)
         barrier: Any = barrier_at(target, at)
         barrier.ended_by(component, count)
+        barrier.carries(barrier.watch.clocks.fitted(carried))
         barrier.arrive()
 
     cta.engine.issue(frag, lane, TENSOR, run)

@@ -52,6 +52,7 @@ def tma_load(
         footprint = box_of(watch, tmap, cta.own(pick(place, lane)))
         if target is None or footprint is None or tmap.rank != len(coords):
             continue
+        target.carries(agent.carried(watch.clocks))
         note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
         watch.writes(watch.shared, footprint, note, agent)
         watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
@@ -91,6 +92,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
         footprint = span_of(watch, cta.own(pick(place, lane)), count)
         if target is None or footprint is None:
             continue
+        target.carries(agent.carried(watch.clocks))
         note = watch.operation("bulk_load", agent, lane, target.component, target.phase + 1)
         watch.writes(watch.shared, footprint, note, agent)
         watch.session.memory.span(watch, agent, note, pick(source, lane), count, storing=False)

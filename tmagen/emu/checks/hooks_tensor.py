@@ -230,15 +230,16 @@ def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
         agent = watch.agent(frag, lane)
         use(watch, frag, agent, at, "tcgen05.commit")
         stream = watch.mma_stream(frag.warp.index, lane)
-        _commit(frag, cta, lane, at, stream.complete, stream.count)
+        _commit(frag, cta, lane, at, stream.complete, stream.count, agent.carried(watch.clocks))
 
 
-def _commit(frag: Fragment, cta: Any, lane: int, at: int, component: int, count: int) -> None:
+def _commit(frag: Fragment, cta: Any, lane: int, at: int, component: int, count: int, carried: Any) -> None:
     def run() -> None:
         if cta.mma_queue:
             cta.flush_mma()
         barrier: Any = barrier_at(cta, at)
         barrier.ended_by(component, count)
+        barrier.carries(barrier.watch.clocks.fitted(carried))
         barrier.arrive()
 
     cta.engine.issue(frag, lane, TENSOR_WORK, run)
