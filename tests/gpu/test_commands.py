@@ -207,3 +207,13 @@ def test_a_kernel_that_hangs_while_it_is_measured(benches: Calls, monkeypatch: p
     with pytest.raises(SystemExit):
         main(["bench", "step5"])
     assert left == [1]
+
+
+def test_a_run_that_lost_its_context(runs: Calls, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    left: list[int] = []
+    monkeypatch.setattr("tmagen.cli_run.leave", left.append)
+    monkeypatch.setattr(Report, "lost", True)
+    monkeypatch.setattr(Report, "exit_code", 1)
+    assert main(["run"]) == 1
+    assert left == [1]
+    assert capsys.readouterr().out == "the report\n"
