@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tmagen.cli import main
-from tmagen.cli_output import Terminated, orderly_end, unreadable, write_text
+from tmagen.cli_output import Terminated, orderly_end, write_text
 from tmagen.errors import Diagnostic, SpecError, printable
-from tmagen.words import named, nearest
+from tmagen.words import named, nearest, unreadable
 
 Result = subprocess.CompletedProcess[str]
 

@@ -107,5 +107,6 @@ def test_shapes_that_the_kernel_is_not_for() -> None:
     assert check_shapes([Shape(1, 2, 3)], RUN_TIME) == (Shape(1, 2, 3),)
     with pytest.raises(SpecError, match="the kernel is for m = 1, k = 3 only, not for 2,2,3"):
         check_shapes([Shape(1, 2, 3), Shape(2, 2, 3)], (1, None, 3))
-    with pytest.raises(SpecError, match="at least 0"):
-        check_shapes([Shape(-1, 2, 3)], RUN_TIME)
+    for shape, size in ((Shape(-1, 2, 3), "m = -1"), (Shape(1, 2**31, 3), "n = 2,147,483,648")):
+        with pytest.raises(SpecError, match=rf"{size} is out of range: it is 0 to 2,147,483,647 elements"):
+            check_shapes([Shape(1, 2, 3), shape], RUN_TIME)

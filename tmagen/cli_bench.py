@@ -11,10 +11,11 @@ import click
 
 from tmagen import flag_text
 from tmagen.cli_options import FLAGS, requested_spec, spec_options
-from tmagen.cli_output import leave, print_error, say, unreadable
+from tmagen.cli_output import leave, print_error, say
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
 from tmagen.ir import Gemm
+from tmagen.words import unreadable
 
 METHODS = ("flushed", "graph", "auto")
 CUBLAS = ("auto", "torch", "library")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tmagen.cli_output import say, unreadable
+from tmagen.cli_output import say
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
-from tmagen.words import named
+from tmagen.words import named, unreadable
 
 if TYPE_CHECKING:
     from tmagen.check import Report, Subject

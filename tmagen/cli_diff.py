@@ -11,10 +11,9 @@ import click
 
 from tmagen import flag_text
 from tmagen.cli_options import FLAGS, requested_spec, spec_options
-from tmagen.cli_output import unreadable
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
-from tmagen.words import named
+from tmagen.words import named, unreadable
 
 if TYPE_CHECKING:
     from tmagen.diff import Comparison

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from tmagen.cli_output import unreadable
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.ir import Gemm
-from tmagen.words import named
+from tmagen.words import named, unreadable
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -114,23 +114,6 @@ def cannot(what: str, path: str, error: OSError | str) -> SpecError:
     return SpecError(Diagnostic(f"cannot {what} {path!r}: {reason}"))
 
 
-def unreadable(path: str) -> str | None:
-    """Why a path leads to no file that has something in it and can be read; None if it does."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return "there is no such file"
-    except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
-        return (error.strerror if isinstance(error, OSError) else None) or str(error)
-    if stat.S_ISDIR(found.st_mode):
-        return "it is a directory"
-    if os.path.samefile(path, os.devnull) or (stat.S_ISREG(found.st_mode) and not found.st_size):
-        return "it is empty"
-    if not stat.S_ISREG(found.st_mode):
-        return "it is no regular file"
-    return None if os.access(path, os.R_OK) else "permission denied"
-
-
 def read_text(path: str) -> str:
     """The UTF-8 text of a file, or of stdin for `-`. Raises :class:`SpecError` if it cannot be read."""
     try:

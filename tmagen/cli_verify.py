@@ -10,6 +10,7 @@ import click
 from tmagen import flag_text
 from tmagen.cli_options import kernel_subject, spec_options
 from tmagen.cli_output import say
+from tmagen.errors import Diagnostic
 from tmagen.flag_text import FlagReader, integer_between, word_of
 
 MAX_JOBS = 1024
@@ -23,6 +24,7 @@ INPUTS = ("integer", "normal", "both")
 Examples:
   tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
   tmagen verify kernel.cu --strict
+  tmagen verify two_kernels.cu --kernel gemm_b
   tmagen verify --preset step4 --completion lazy --input integer --json
   tmagen verify --spec kernel.toml --shape 256,256,256 --ld 320,264,272
 
@@ -30,7 +32,8 @@ Examples:
 Exit codes:
   0  every case is right
   1  a case is wrong: a wrong element, a write outside D, a deadlock, a misuse of a barrier, a race
-  2  not judged: no compiler, an illegal spec, or something that the emulator does not know
+  2  not judged: no compiler, an illegal spec, a shape beyond the kernel's limits, or something that the emulator does
+     not know
 """,
 )
 @click.argument("file", required=False)
@@ -48,6 +51,7 @@ Exit codes:
 @click.option("--seed", metavar="N", help="Seed of inputs and of random completion.  [default: 0]")
 @click.option("--ld", metavar="A,B,D", help="Leading dimensions, elements.  [default: the least, and others]")
 @click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
+@click.option("--kernel", metavar="NAME", help="Which one, by its namespace, of a FILE with several.")
 @click.option("--nvcc", metavar="PATH", help="The compiler.  [default: CUDA_HOME, PATH, else the one from PyPI]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -61,6 +65,7 @@ def command(
     seed: str | None,
     ld: str | None,
     jobs: str | None,
+    kernel: str | None,
     nvcc: str | None,
     as_json: bool,
     **options: Any,
@@ -78,6 +83,8 @@ def command(
     start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
     leading = reader.read("ld", ld, lambda text: flag_text.three_integers(text, "A,B,D"))
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
+    if kernel is not None and file is None:
+        reader.diagnostics.append(Diagnostic(f"--kernel {kernel!r} chooses one of a FILE, and there is none"))
     subject = kernel_subject("verify", file, options, reader.diagnostics)
 
     from tmagen.verify import LeadingDims, NoProgress, StreamedText, TerminalProgress, verify
@@ -95,6 +102,7 @@ def command(
         lds=None if leading is None else LeadingDims(*leading),
         jobs=processes,
         nvcc=nvcc,
+        kernel=kernel,
         progress=NoProgress() if as_json else text,
     )
     if as_json:

@@ -9,7 +9,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tmagen.emit_text import comment_table, text_of
-from tmagen.ir import DType, Policy
+from tmagen.errors import Diagnostic, SpecError
+from tmagen.ir import DType, Gemm, Policy
 from tmagen.plan import Plan
 
 
@@ -45,7 +46,13 @@ class Partials:
 
 
 def emit(plan: Plan) -> str:
-    """The CUDA C++ source of ``plan``: one self-contained file. The same plan always gives the same text."""
+    """The CUDA C++ source of ``plan``: one self-contained file. The same plan always gives the same text.
+
+    Raises :class:`SpecError` for what is no plan.
+    """
+    if not isinstance(plan, Plan):
+        hint = "emit(plan(spec))" if isinstance(plan, Gemm) else None
+        raise SpecError(Diagnostic(f"emit() takes a plan, not {type(plan).__name__}", hint=hint))
     template = _environment().get_template("cuda/kernel.cu.j2")
     return template.render(plan=plan, text=text_of(plan), features=_features(plan), partials=_partials(plan))
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable
 
 _SHOWN_CHARACTERS = 60
@@ -32,6 +34,23 @@ def shown(value: object) -> str:
 def named(path: str) -> str:
     """A path or another name as a message shows it: as it is, or its repr where that would not be told from text."""
     return path if path.isprintable() and path.strip() == path != "" else repr(path)
+
+
+def unreadable(path: str) -> str | None:
+    """Why a path leads to no file that has something in it and can be read; None if it does."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return "there is no such file"
+    except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
+        return (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if stat.S_ISDIR(found.st_mode):
+        return "it is a directory"
+    if os.path.samefile(path, os.devnull) or (stat.S_ISREG(found.st_mode) and not found.st_size):
+        return "it is empty"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no regular file"
+    return None if os.access(path, os.R_OK) else "permission denied"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

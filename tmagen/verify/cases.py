@@ -21,7 +21,7 @@ from tmagen.verify.buffers import Buffer, Buffers, Memory, allocate
 from tmagen.verify.compare import compare
 from tmagen.verify.elements import Matrix
 from tmagen.verify.extents import outside
-from tmagen.verify.host import Host, complaints
+from tmagen.verify.host import Host, beyond_limits, complaints
 from tmagen.verify.inputs import Inputs, integer_inputs, normal_inputs
 from tmagen.verify.progress import Progress
 from tmagen.verify.reference import Reference, bounded_reference, exact_reference, zeros
@@ -85,6 +85,10 @@ def run_problem(
         yield _without_run(problem, started, *trouble)
         return
     assert outcome is not None
+    refusal = beyond_limits(outcome, shape, problem.lds, problem.elements)
+    if refusal is not None:
+        yield _without_run(problem, started, Verdict.NOT_JUDGED, (refusal,), outcome)
+        return
     found = complaints(outcome, shape)
     if buffers is not None:
         found += outside(outcome.encodes, [one for one in (buffers.a, buffers.b, buffers.d) if one is not None])

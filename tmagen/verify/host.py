@@ -6,11 +6,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from tmagen.bind import LeadingDims
 from tmagen.hostrun import Arguments, HostCrashError, HostProgram, HostSession, Outcome, StreamKind
-from tmagen.ir import Shape
+from tmagen.ir import DType, Shape
 from tmagen.verify.shapes import default_leading_dims
 
 _SUCCESS = "cudaSuccess"
+_REFUSED = "cudaErrorInvalidValue"
 
 
 class Host:
@@ -54,6 +56,24 @@ class Host:
         if self._session is not None:
             self._session.close()
             self._session = None
+
+
+_LEAST_LIMIT = 1 << 19  # elements: 65,535 tiles of grid.y, of 8 each, are more
+_LEAST_AREA = 1 << 38  # elements: 2^31 tiles of 64 x 8 elements are more
+_LEAST_PITCH = 1 << 39  # bytes: rows 2^40 bytes apart are more than a tensor map can say
+
+
+def beyond_limits(outcome: Outcome, shape: Shape, lds: LeadingDims, elements: tuple[DType, DType, DType]) -> str | None:
+    """What launch() says of a problem that it refuses and may refuse, being so large that a grid, a tile index or a
+    tensor map need not hold it; None where it is not refused, or has to be computed.
+    """
+    result = outcome.result
+    if result.ok or result.error != _REFUSED or outcome.launches:
+        return None
+    pitches = (ld * of.bytes for ld, of in zip((lds.a, lds.b, lds.d), elements, strict=True))
+    if max(shape.m, shape.n) >= _LEAST_LIMIT or shape.m * shape.n >= _LEAST_AREA or max(pitches) >= _LEAST_PITCH:
+        return f"launch() refuses the problem with {result.error}: {result.last_error}"
+    return None
 
 
 def complaints(outcome: Outcome, shape: Shape) -> tuple[str, ...]:

@@ -17,12 +17,14 @@ from tmagen.errors import TmagenError
 from tmagen.hostrun import build
 from tmagen.ir import Gemm, Shape, Target
 from tmagen.toolchain import Nvcc, find_nvcc
+from tmagen.verify.arguments import check_arguments
 from tmagen.verify.cases import Settings, run_problem
 from tmagen.verify.choose import COMPLETIONS, INPUTS, Choice, asked_ways, choose
 from tmagen.verify.host import Host
 from tmagen.verify.memory import require_memory
 from tmagen.verify.progress import NoProgress, Progress
 from tmagen.verify.report import CaseReport, Report, Verdict
+from tmagen.words import unreadable
 
 __all__ = ["COMPLETIONS", "INPUTS", "target_of", "verify"]
 
@@ -40,11 +42,13 @@ def verify(
     lds: LeadingDims | None = None,
     jobs: int | None = None,
     nvcc: Nvcc | Path | str | None = None,
+    kernel: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Compiles a kernel, emulates what its own host part launches, and compares D with the matrix product.
 
-    `subject` is a kernel file (Path), the text of one (str) or a specification (Gemm), which is emitted first. Without
+    `subject` is a kernel file (a Path, or a str of one line that names one), the text of one (str) or a specification
+    (Gemm), which is emitted first; `kernel` is the namespace to judge where a file holds several kernels. Without
     `shapes` a small set is tried that meets tails, K = 0 and empty problems, or the one shape that is baked in.
     `completion` is the order in which asynchronous work completes: one or several of COMPLETIONS, or "all". `inputs` is
     "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". None means all and both, but a
@@ -55,17 +59,30 @@ def verify(
     problem, one per core by default.
 
     Raises TmagenError where there is nothing to judge: no compiler, a file that does not compile or is of another form,
-    an illegal specification, a shape that the kernel is not for, a problem that does not fit into memory.
+    an illegal specification, a shape that the kernel is not for, a problem that does not fit into memory, an argument
+    of another type.
     """
+    check_arguments(
+        subject,
+        shapes,
+        completion=completion,
+        inputs=inputs,
+        seed=seed,
+        lds=lds,
+        jobs=jobs,
+        nvcc=nvcc,
+        kernel=kernel,
+    )
     ways = asked_ways(completion, inputs)
     progress = progress or NoProgress()
+    subject = _path_or_text(subject)
     with _source_of(subject) as (path, label):
         target = target_of(path.read_text(encoding="utf-8", errors="replace"))
         compiler = nvcc if isinstance(nvcc, Nvcc) else find_nvcc(nvcc, arch=target.value)
         started = time.perf_counter()
         # A kernel that came as no file is told by its name: its folder is gone when the report is read.
         named = None if isinstance(subject, Path) else path.name
-        with build(path, nvcc=compiler, target=target, called=named) as program:
+        with build(path, nvcc=compiler, target=target, called=named, kernel=kernel) as program:
             ptx = program.ptx if named is None else program.ptx.replace(str(path), named)
             module = parse(ptx, filename=f"{label} (PTX)")
             seconds = time.perf_counter() - started
@@ -111,12 +128,20 @@ def _run(
     return cases, None
 
 
+def _path_or_text(subject: Path | str | Gemm) -> Path | str | Gemm:
+    """A str of one line that names a file, or holds no code at all, is a path."""
+    if not isinstance(subject, str) or "\n" in subject:
+        return subject
+    return Path(subject) if "{" not in subject or unreadable(subject) is None else subject
+
+
 @contextmanager
 def _source_of(subject: Path | str | Gemm) -> Iterator[tuple[Path, str]]:
     """The kernel as a file, and what to call it in reports."""
     if isinstance(subject, Path):
-        if not subject.is_file():
-            raise TmagenError(f"{subject}: no such file")
+        reason = unreadable(str(subject))
+        if reason is not None:
+            raise TmagenError(f"cannot read {str(subject)!r}: {reason}")
         yield subject, str(subject)
         return
     if isinstance(subject, str):

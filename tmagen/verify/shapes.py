@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from tmagen.bind import ALIGN_BYTES, LeadingDims
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.ir import DType, Shape
+from tmagen.legality import INT32_MAX
 
 _SMALL = (
     Shape(256, 256, 256),  # several tiles, each of them whole
@@ -115,9 +116,14 @@ def check_shapes(shapes: Sequence[Shape], static: StaticShape) -> tuple[Shape, .
                 for s in wrong
             )
         )
-    negative = [shape for shape in shapes if min(shape.m, shape.n, shape.k) < 0]
-    if negative:
-        raise SpecError(*(Diagnostic(f"shape {s.m},{s.n},{s.k}: sizes are at least 0") for s in negative))
+    outside = [
+        Diagnostic(f"shape {s.m},{s.n},{s.k}: {name} = {size:,} is out of range: it is 0 to {INT32_MAX:,} elements")
+        for s in shapes
+        for name, size in zip("mnk", (s.m, s.n, s.k), strict=True)
+        if not 0 <= size <= INT32_MAX
+    ]
+    if outside:
+        raise SpecError(*outside)
     return tuple(shapes)
 
 
