@@ -59,10 +59,11 @@ lint: .venv/dev.stamp  ## Check style, types, import layers, templates and the f
 	$(BIN)/python -m pytest -q tests/test_template_logic.py
 
 .PHONY: regen
-regen: .venv/run.stamp  ## Write generated/ anew from the templates, and the pages that are made from the code
+regen: .venv/dev.stamp  ## Write generated/ anew from the templates, and the pages that are made from the code
 	$(BIN)/python -m tools.regen
 	$(BIN)/python -m tools.emulator_docs
 	$(BIN)/python -m tools.check_docs
+	$(BIN)/python -m tools.diff_docs
 
 .PHONY: bench
 bench: .venv/dev.stamp  ## Measure what the project promises to be fast at

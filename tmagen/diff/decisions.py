@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from tmagen.diff.facts import Fact, Group, facts, paired
 from tmagen.diff.layout import Map
+from tmagen.diff.roles import roles
 from tmagen.diff.view import View
 from tmagen.emu.errors import EmulatorError
 from tmagen.emu.instr_descriptor import decode
@@ -22,6 +23,7 @@ def decisions(left: View, right: View) -> tuple[Group, ...]:
     both = (left, right)
     return (
         Group("Launch", _launch(*both)),
+        Group("Who does what, and what is waited for", roles(*both)),
         Group("Tensor maps", _maps(*both)),
         Group("Shared memory", _smem(*both)),
         Group("mbarriers", _grouped(_barriers, *both)),

@@ -46,8 +46,10 @@ def _table(table: Table) -> RichTable:
     heads = [head for head in table.heads if head != "why"]
     found = RichTable(box=None, show_header=any(heads), pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     marked = any(line.mark for line in table.lines)
+    widest = 64 if len(heads) > 3 else None  # a fact's name, and what is said of it
     for position, head in enumerate(heads):
-        found.add_column(Text(head), overflow="fold", no_wrap=marked and position == 0)
+        limit = widest if marked and "why" in table.heads and position == 1 else None
+        found.add_column(Text(head), overflow="fold", no_wrap=marked and position == 0, max_width=limit)
     for line in table.lines:
         found.add_row(*_cells(line, marked, len(heads)))
         if line.note:
