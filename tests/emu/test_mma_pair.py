@@ -148,7 +148,8 @@ KERNEL = (
 .reg .pred %p<9>; .reg .b32 %r<99>; .reg .b64 %rd<40>; .reg .b16 %rs<9>;
 ld.param.u64 %rd3, [d]; mov.b64 %rd1, map_a; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, map_b; cvta.param.u64 %rd2, %rd2;
 mov.u32 %r0, %tid.x; mov.u32 %r80, %cluster_ctarank; mov.u32 %r90, tile_a; mov.u32 %r91, tile_b; mov.u32 %r92, full;
-mov.u32 %r93, empty; mov.u32 %r94, taddr; mov.u32 %r96, done; shr.u32 %r1, %r0, 5; setp.ne.u32 %p1, %r1, 0; setp.ne.u32 %p2, %r0, 0;
+mov.u32 %r93, empty;
+mov.u32 %r94, taddr; mov.u32 %r96, done; shr.u32 %r1, %r0, 5; setp.ne.u32 %p1, %r1, 0; setp.ne.u32 %p2, %r0, 0;
 @%p1 bra $alloced;
 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r94], 64;
 tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;

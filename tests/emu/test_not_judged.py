@@ -10,14 +10,14 @@ from tmagen.emu import NotJudged
 from tmagen.emu.isa import registry
 
 UNKNOWN = [
-    "tcgen05.cp.cta_group::1.128x256b [%r1], %rd2;",
+    "tcgen05.cp.cta_group::1.4x256b [%r1], %rd2;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%r1];",
     "istypep.texref %p1, %rd1;",
     "add.rz.f32 %f1, %f2, %f3;",
     "mov.b128 %rd2, %rd3;",
     "fence.proxy.async.nonsense;",
     "fence.acq_rel;",
-    "ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];",
+    "ld.shared.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%r9];",
     "ld.shared.weird.u32 %r1, [%r2];",
     "mbarrier.try_wait.parity.layout::v1.shared.b64 %p1, [%r1], 0;",
     "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r1], 1;",
@@ -28,7 +28,7 @@ UNKNOWN = [
     "addc.u32 %r1, %r2, %r3;",
     "call.uni (retval0), vprintf, (param0, param1);",
     "mov.u32 %r1, %clock_hi;",
-    "cvt.rna.tf32.f32 %r1, %f1;",
+    "cvt.rn.satfinite.e2m1x2.f32 %rs1, %f1, %f2;",
     "ld.param.u32 %r1, [missing];",
     "shfl.idx.b32 %r1, %r2, 0, 31;",
     "add.s32 %r1, %r2;",

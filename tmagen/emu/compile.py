@@ -19,7 +19,7 @@ from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
 from tmagen.emu.compile_order import ordered
 from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.errors import Fault, NotJudged
-from tmagen.emu.isa import access, families, floats, registry, values  # noqa: F401  (families fills the registry)
+from tmagen.emu.isa import access, families, floats, narrow, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
 from tmagen.emu.state import (
@@ -32,6 +32,7 @@ from tmagen.emu.state import (
     launch_control,
     maps,
     matrix,
+    products,
     remote,
     warpgroup,
 )
@@ -99,7 +100,7 @@ def compile_entry(
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
     sources = (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup)
-    for source in (*sources, copies, maps, cluster_barrier, remote, launch_control):
+    for source in (*sources, copies, maps, cluster_barrier, remote, launch_control, narrow, products):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:

@@ -56,7 +56,7 @@ def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: t
     Raises Fault for a map or an operand that cannot be and for bytes outside an allocation or shared memory; NotJudged
     for interleaved, packed and rounding element types.
     """
-    _check(tmap, smem, dst, coords, "load")
+    check(tmap, smem, dst, coords, "load")
     units = _units(tmap, dst)
     window = _window(tmap, smem, dst)
     if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
@@ -80,7 +80,7 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
     writes nothing. Loads are exact to the element. Raises Fault for what `load` does and for a negative start
     coordinate, which the hardware traps on; NotJudged also for element strides.
     """
-    _check(tmap, smem, src, coords, "store")
+    check(tmap, smem, src, coords, "store")
     if min(coords) < 0:
         raise Fault(f"TMA store with a negative start coordinate: {coords}", rule="BG-10")
     if any(step != 1 for step in tmap.element_strides[1:]):
@@ -126,7 +126,7 @@ def _stored_dims(tmap: TensorMap) -> tuple[int, ...]:
     return (-(-tmap.dims[0] // chunk) * chunk, *tmap.dims[1:])
 
 
-def _check(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> None:
+def check(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], what: str) -> None:
     """What load and store ask of their operands alike."""
     if tmap.problems:
         raise Fault(f"TMA {what} with an invalid tensor map: {'; '.join(tmap.problems)}", rule="TM-23")

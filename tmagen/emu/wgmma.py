@@ -256,6 +256,17 @@ def a_from_registers(fmt: Format, values: Sequence[Any]) -> Matrix:
     return widen(out)
 
 
+def b_from_registers(fmt: Format, values: Sequence[Any]) -> Matrix:
+    """The 8 rows of B of an mma.sync, which are columns of D, from its two registers."""
+    dtype, widen = _WIDEN[fmt]
+    elements = np.ascontiguousarray(_words(values).T).view(dtype)
+    out = np.empty((8, 32 // fmt.nbytes), dtype)
+    per = 4 // fmt.nbytes
+    t, i = np.arange(32, dtype=np.intp)[:, None], np.arange(2 * per, dtype=np.intp)[None, :]
+    out[t // 4 + 0 * i, per * (t % 4) + i % per + 4 * per * (i // per)] = elements
+    return widen(out)
+
+
 @lru_cache(maxsize=3)
 def _a_fragment(nbytes: int) -> tuple[Index, Index]:
     """(row, column) of the elements [32 lanes, 16 / nbytes] of A."""

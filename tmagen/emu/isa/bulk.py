@@ -13,10 +13,10 @@ from tmagen.emu.module import Addr, Instruction, Operand, Vec
 if TYPE_CHECKING:
     from tmagen.emu.compile import BlockEmitter
 
-_RANKS = {"1d": 1, "2d": 2, "3d": 3, "4d": 4, "5d": 5}
+RANKS = {"1d": 1, "2d": 2, "3d": 3, "4d": 4, "5d": 5}
 
 
-def _tensor(cx: BlockEmitter, operand: Operand, rank: int) -> tuple[str, str]:
+def tensor_operand(cx: BlockEmitter, operand: Operand, rank: int) -> tuple[str, str]:
     """(address of the map, tuple of coordinates) of `[map, {c0, c1, ...}]`."""
     if not isinstance(operand, Addr) or len(operand.rest) != 1:
         raise Unknown(f"{operand} as a tensor operand")
@@ -31,7 +31,7 @@ def _tensor(cx: BlockEmitter, operand: Operand, rank: int) -> tuple[str, str]:
 def tensor(cx: BlockEmitter, ins: Instruction) -> None:
     """A box of a tensor to shared memory (mbarrier completion) or back (bulk group)."""
     form = Form(ins, "cp.async.bulk.tensor")
-    rank = _RANKS[form.one_of(tuple(_RANKS))]
+    rank = RANKS[form.one_of(tuple(RANKS))]
     pair = form.one_of(("cta_group::1", "cta_group::2"), "") == "cta_group::2"
     if pair and not cx.clustered:
         raise Unknown(f"{ins.opcode} in a launch without clusters")
@@ -46,7 +46,7 @@ def tensor(cx: BlockEmitter, ins: Instruction) -> None:
         form.done()
         values = operands(ins, 3 + multicast + policy)
         place, barrier = address(cx, values[0]), address(cx, values[2])
-        tmap, coords = _tensor(cx, values[1], rank)
+        tmap, coords = tensor_operand(cx, values[1], rank)
         mask = cx.src(values[3], 16) if multicast else "1"
         cx.event("tma_load", place, tmap, coords, barrier)
         if cx.clustered:
@@ -59,7 +59,7 @@ def tensor(cx: BlockEmitter, ins: Instruction) -> None:
             raise Unknown(ins.opcode)
         form.done()
         values = operands(ins, 2 + policy)
-        tmap, coords = _tensor(cx, values[0], rank)
+        tmap, coords = tensor_operand(cx, values[0], rank)
         place = address(cx, values[1])
         cx.event("tma_store", place, tmap, coords)
         cx.line(f"tma_store(F, C, {place}, {tmap}, {coords})")
@@ -114,12 +114,12 @@ def prefetch(cx: BlockEmitter, ins: Instruction) -> None:
     form = Form(ins, "cp.async.bulk.prefetch")
     policy = form.take("L2::cache_hint")
     if form.take("tensor"):
-        rank = _RANKS[form.one_of(tuple(_RANKS))]
+        rank = RANKS[form.one_of(tuple(RANKS))]
         if not (form.take("L2") and form.take("global")):
             raise Unknown(ins.opcode)
         form.take("tile")
         form.done()
-        tmap, _ = _tensor(cx, operands(ins, 1 + policy)[0], rank)
+        tmap, _ = tensor_operand(cx, operands(ins, 1 + policy)[0], rank)
         cx.line(f"check_map(F, C, {tmap}, 'generic')")
         return
     if not (form.take("L2") and form.take("global")):

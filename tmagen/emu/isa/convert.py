@@ -10,6 +10,7 @@ from tmagen.emu.module import Instruction
 
 _INT = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 _HALF = ("f16", "bf16")
+_FP8 = ("e4m3x2", "e5m2x2")
 _TO_INT = ("rni", "rzi", "rmi", "rpi")
 
 
@@ -29,8 +30,11 @@ def cvt(cx: Emitter, ins: Instruction) -> None:
     form = Form(ins, "cvt")
     source = form.last()
     target = form.last()
-    if target in ("f16x2", "bf16x2"):
+    if target in ("f16x2", "bf16x2") and source not in _FP8:
         _packed(cx, ins, form, target[:-2], source)
+        return
+    if target in _FP8 or source in _FP8 or target == "tf32":
+        _narrow(cx, ins, form, target, source)
         return
     d, a = operands(ins, 2)
     if source in _INT and target in _INT:
@@ -73,6 +77,36 @@ def cvt(cx: Emitter, ins: Instruction) -> None:
         form.done()
         text = cx.sized(a, WIDTH[source])
         cx.line(f"{cx.dst(d)} = f_round({text}, {WIDTH[source]}, {rounding!r})")
+    else:
+        raise Unknown(ins.opcode)
+
+
+def _narrow(cx: Emitter, ins: Instruction, form: Form, target: str, source: str) -> None:
+    """To and from pairs of fp8, and to tf32."""
+    rounding = form.one_of(("rn", "rna", "rz"))
+    relu, satfinite = form.take("relu"), form.take("satfinite")
+    form.done()
+    if target == "tf32":
+        if source != "f32":
+            raise Unknown(ins.opcode)
+        d, a = operands(ins, 2)
+        text = cx.sized(a, 32)
+        cx.line(f"{cx.dst(d)} = f32_to_tf32({text}, {rounding!r}, {relu}, {satfinite})")
+        return
+    if rounding != "rn" or satfinite != (target in _FP8):
+        raise Unknown(ins.opcode)
+    if source == "f32":
+        d, a, b = operands(ins, 3)
+        high, low = cx.src(a, 32), cx.src(b, 32)
+        cx.line(f"{cx.dst(d)} = f32_to_fp8x2({high}, {low}, {target[:4]!r}, {relu})")
+    elif source == "f16x2":
+        d, a = operands(ins, 2)
+        text = cx.sized(a, 32)
+        cx.line(f"{cx.dst(d)} = f16x2_to_fp8x2({text}, {target[:4]!r}, {relu})")
+    elif target == "f16x2":
+        d, a = operands(ins, 2)
+        text = cx.sized(a, 16)
+        cx.line(f"{cx.dst(d)} = fp8x2_to_f16x2({text}, {source[:4]!r}, {relu})")
     else:
         raise Unknown(ins.opcode)
 

@@ -20,6 +20,8 @@ from tmagen.emu.isa import (  # noqa: F401
     mbarrier,
     memory,
     move,
+    products,
+    reduce,
     tcgen05,
     warp,
     wgmma,

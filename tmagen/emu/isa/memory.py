@@ -58,14 +58,21 @@ def shared_operand(cx: Emitter, form: Form, operand: Operand) -> str:
 def _qualifiers(form: Form) -> tuple[str, int, bool]:
     """(state space, vector length, cache policy operand) of a load or store; the rest must be hints."""
     space = form.one_of(tuple(_SPACE), "generic")
-    count = {"v2": 2, "v4": 4, "": 1}.get(form.one_of(("v2", "v4", "v8"), ""))
-    if count is None:
-        raise Unknown(f"vectors of 8 in {form.opcode}")
+    count = {"v2": 2, "v4": 4, "v8": 8, "": 1}[form.one_of(("v2", "v4", "v8"), "")]
     policy = form.take("L2::cache_hint")
     while form.take(*_SEMANTICS, *_HINTS):
         pass
     form.done()
     return _SPACE.get(space, "generic"), count, policy
+
+
+def _vector(ins: Instruction, space: str, nbytes: int) -> str:
+    """How functions for so many bytes at once are called; 32 are for global memory alone."""
+    if nbytes <= 16:
+        return "vector"
+    if nbytes > 32 or space != "global":
+        raise Unknown(f"{ins.opcode}: {nbytes} bytes in one access")
+    return "wide"
 
 
 def _place(cx: Emitter, ins: Instruction, space: str, text: str) -> tuple[str, str]:
@@ -111,9 +118,8 @@ def ld(cx: Emitter, ins: Instruction) -> None:
     if count == 1:
         cx.line(f"{names[0]} = ld_{space}(F, C, {place}, {nbytes})")
     else:
-        if nbytes * count > 16:
-            raise Unknown(f"{ins.opcode}: {nbytes * count} bytes in one access")
-        cx.line(f"{', '.join(names)} = ld_{space}_vector(F, C, {place}, {nbytes}, {count})")
+        width_of_all = _vector(ins, space, nbytes * count)
+        cx.line(f"{', '.join(names)} = ld_{space}_{width_of_all}(F, C, {place}, {nbytes}, {count})")
     for text in after:
         cx.line(text)
     if looks_at_memory(ins):
@@ -161,7 +167,7 @@ def st(cx: Emitter, ins: Instruction) -> None:
     nbytes = width // 8
     space, place = _place(cx, ins, space, address(cx, a))
     items = b.items if isinstance(b, Vec) else (b,)
-    if len(items) != count or nbytes * count > 16:
+    if len(items) != count:
         raise Unknown(ins.opcode)
     values = [cx.sized(item, width) for item in items]
     if kind == "b128":
@@ -172,7 +178,8 @@ def st(cx: Emitter, ins: Instruction) -> None:
     if count == 1:
         cx.line(f"st_{space}(F, C, {place}, {nbytes}, {values[0]})")
     else:
-        cx.line(f"st_{space}_vector(F, C, {place}, {nbytes}, ({', '.join(values)}))")
+        width_of_all = _vector(ins, space, nbytes * count)
+        cx.line(f"st_{space}_{width_of_all}(F, C, {place}, {nbytes}, ({', '.join(values)}))")
 
 
 _COMBINE = {

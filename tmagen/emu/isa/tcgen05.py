@@ -10,6 +10,7 @@ from tmagen.emu.isa.memory import SHARED, address
 from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Addr, Instruction, Reg, Vec
+from tmagen.emu.tmem_copy import SHAPES as COPIES
 
 if TYPE_CHECKING:
     from tmagen.emu.compile import BlockEmitter
@@ -186,6 +187,20 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     matrices = f"{address(cx, d, 32)}, {left}, {cx.src(b, 64)}, {cx.src(idesc, 32)}"
     name = "mma_of_pair" if pair else "mma"
     cx.line(f"{name}(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable})")
+
+
+@instruction("tcgen05.cp", pure=False, dests=0)
+def cp(cx: BlockEmitter, ins: Instruction) -> None:
+    """Shared to tensor memory, asynchronously, in order with the thread's MMAs."""
+    form = Form(ins, "tcgen05.cp")
+    pair = _pair(cx, form)
+    shape = ".".join(form.rest)
+    if shape not in COPIES:
+        raise Unknown(ins.opcode)
+    a, descriptor = operands(ins, 2)
+    place, source = address(cx, a, 32), cx.src(descriptor, 64)
+    cx.event("tmem_copy", repr(shape), place, source)
+    cx.line(f"tmem_cp(F, C, {shape!r}, {place}, {source}, {pair})")
 
 
 @instruction("tcgen05.commit", pure=False, dests=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmagen.emu import tma
+from tmagen.emu import reduce, tma, tmem_copy
 from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND
@@ -136,6 +136,33 @@ def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -
                 cta.flush_mma()
             if n:
                 cta.memory.view(dst, n)[:] = cta.smem[src : src + n]
+
+        _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
+
+
+def tma_reduce(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...], name: str) -> None:
+    for lane in frag.lanes.lanes:
+        tmap = map_of(cta, pick(tmap_address, lane), len(coords))
+        src, target = cta.own(pick(place, lane)), signed_coords(coords, lane)
+
+        def run(tmap: TensorMap = tmap, src: int = src, target: tuple[int, ...] = target) -> None:
+            if cta.mma_queue:
+                cta.flush_mma()
+            reduce.box(tmap, cta.memory, cta.smem, src, target, name)
+
+        _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
+
+
+def bulk_reduce(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any, name: str, kind: str) -> None:
+    for lane in frag.lanes.lanes:
+        dst, src, n = pick(target, lane), cta.own(pick(place, lane)), pick(nbytes, lane)
+        check_bulk(src, dst, n)
+        cta.check_shared(src, n, "bulk reduction")
+
+        def run(dst: int = dst, src: int = src, n: int = n) -> None:
+            if cta.mma_queue:
+                cta.flush_mma()
+            reduce.span(cta.memory, cta.smem, dst, src, n, name, kind)
 
         _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
 
@@ -314,6 +341,21 @@ def mma(
             mask,
         )
         cta.start_mma(frag, lane, op)
+
+
+def tmem_cp(frag: Fragment, cta: Any, shape: str, address: Any, descriptor: Any, pair: bool) -> None:
+    """tcgen05.cp: shared to tensor memory, of each CTA of a pair its own."""
+    ctas = cta.pair if pair else (cta,)
+    for lane in frag.lanes.lanes:
+        taddr, desc = pick(address, lane), pick(descriptor, lane)
+
+        def run(taddr: int = taddr, desc: int = desc) -> None:
+            for each in ctas:
+                if each.mma_queue:
+                    each.flush_mma()
+                tmem_copy.execute(shape, taddr, desc, each.smem, each.tmem)
+
+        cta.engine.issue(frag, lane, TENSOR, run)
 
 
 def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
