@@ -26,7 +26,7 @@ def host(*static: int | None) -> Host:
 def test_everything_by_default() -> None:
     choice = choose(host(), None, None, asked_ways(None, None))
     assert (choice.completions, choice.inputs) == (COMPLETIONS, INPUTS)
-    assert "129 x 141 x 71: rows lie apart: lda = 80, ldb = 96, ldd = 160" in choice.notes
+    assert "129 x 203 x 71: rows lie apart: lda = 80, ldb = 96, ldd = 224" in choice.notes
 
 
 def test_a_large_baked_in_shape_is_tried_in_few_ways() -> None:

@@ -77,6 +77,17 @@ def test_impossible_leading_dims_are_all_named() -> None:
     check_leading_dims(Shape(4, 20, 40), LeadingDims(40, 48, 20), (DType.F16, DType.F16, DType.F32))
 
 
+@pytest.mark.parametrize("block_k", [32, 64, 128])
+def test_ctas_with_several_tiles_leave_the_ring_in_the_middle(block_k: int) -> None:
+    def fixed_grid(shape: Shape) -> int:
+        return min(148, -(-shape.m // 128) * -(-shape.n // 128))
+
+    before, shapes = set(default_shapes(RUN_TIME, one_tile_per_cta)), default_shapes(RUN_TIME, fixed_grid)
+    (many,) = set(shapes) - before
+    assert -(-many.m // 128) * -(-many.n // 128) > 148
+    assert -(-many.k // block_k) % 2 == 1
+
+
 def test_defaults_meet_the_corners() -> None:
     shapes = default_shapes(RUN_TIME, one_tile_per_cta)
     assert any(shape.k == 0 and shape.m and shape.n for shape in shapes)
@@ -85,7 +96,7 @@ def test_defaults_meet_the_corners() -> None:
     assert any(shape.m % 128 and shape.n % 128 and shape.k % 64 for shape in shapes)
     assert any(shape.m % 128 and shape.n % 128 and shape.n % 8 == 0 for shape in shapes), "no edge"
     assert any(shape.n % 8 for shape in shapes), "rows of D that are no multiple of 16 bytes"
-    assert any(-(-shape.k // 64) % 2 for shape in shapes), "an odd number of K tiles"
+    assert any(shape.n % 8 and shape.n % 128 > 64 for shape in shapes), "an edge in a later box"
     assert len(set(shapes)) == len(shapes)
 
 

@@ -12,7 +12,7 @@ from tmagen.legality import INT32_MAX
 
 _SMALL = (
     Shape(256, 256, 256),  # several tiles, each of them whole
-    Shape(129, 141, 71),  # every extent ends inside a tile, rows of D inside a 16-byte chunk
+    Shape(129, 203, 71),  # every extent ends inside a tile, rows of D inside a chunk of a box that is not the first
     Shape(1, 1, 1),
     Shape(200, 520, 328),  # a K loop of odd length, tails in N that are no multiple of a box
     Shape(136, 72, 0),  # nothing to multiply: D is zero
@@ -22,11 +22,12 @@ _SMALL = (
 
 # Of these the rows lie apart, each matrix's by a step of its own: a host part that takes a row's length, or another
 # matrix's leading dimension, for the one that it was given is right as long as rows are packed.
-_APART = (Shape(129, 141, 71), Shape(200, 520, 328))
+_APART = (Shape(129, 203, 71), Shape(200, 520, 328))
 _APART_CHUNKS = (1, 3, 2)  # of 16 bytes, between the rows of A, B and D
 
-# Tried in this order until the grid stops growing with the shape: each CTA then has several tiles.
-_MANY_TILES = (Shape(1000, 336, 72), Shape(1288, 1288, 72), Shape(1600, 1544, 72), Shape(1664, 3080, 72))
+# Tried in this order until the grid stops growing with the shape: each CTA then has several tiles. K is an odd number of
+# tiles for each size that they have, so that a ring is left in the middle and has to go on from there with the next tile.
+_MANY_TILES = (Shape(1000, 336, 280), Shape(1288, 1288, 280), Shape(1600, 1544, 280), Shape(1664, 3080, 280))
 
 StaticShape = tuple[int | None, int | None, int | None]
 
