@@ -80,7 +80,7 @@ def test_json(everything: Report) -> None:
     assert case["launch"]["grid"] == [3, 1, 1]
     maps = [parameter["tensor_map"] for parameter in case["launch"]["parameters"] if "tensor_map" in parameter]
     assert [m["dims"] for m in maps] == [[71, 129], [71, 203], [200, 129]]
-    assert [m["strides"] for m in maps] == [[160], [192], [320]]
+    assert [m["strides"] for m in maps] == [[160], [192], [448]]
 
 
 def test_nothing_is_left_behind(everything: Report, scratch: Path) -> None:
@@ -136,7 +136,7 @@ def test_what_is_not_understood_is_not_judged() -> None:
 def test_wrong_questions() -> None:
     with pytest.raises(TmagenError, match="no such file"):
         verify(Path("/nowhere/kernel.cu"))
-    with pytest.raises(TmagenError, match="opens no namespace"):
+    with pytest.raises(TmagenError, match="no namespace with GemmArgs"):
         verify("int main() { return 0; }")
     with pytest.raises(TmagenError, match="completion late"):
         verify(PERSISTENT, completion="late")
