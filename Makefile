@@ -9,6 +9,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 JOBS ?= 2
 PYTEST_ARGS ?=
+PEERS_ARGS ?=
 
 BIN := .venv/bin
 DEMO := build/demo
@@ -72,6 +73,10 @@ bench: .venv/dev.stamp  ## Measure what the project promises to be fast at
 .PHONY: mutants
 mutants: .venv/dev.stamp  ## Break kernels one way after another, and see that the checker names the rule
 	$(BIN)/python -m tools.mutants
+
+.PHONY: peers
+peers: .venv/dev.stamp  ## Fetch other compilers, and run their kernels on the emulator
+	$(BIN)/python -m tools.peers $(PEERS_ARGS)
 
 .PHONY: clean
 clean:  ## Remove what was built, and the environment

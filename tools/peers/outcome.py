@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tmagen.emu.checks import Finding
+
 COMPLETIONS = ("eager", "lazy", "newest-first", "random")
 
 
@@ -20,6 +22,15 @@ class Outcome:
     findings: int = 0
     problems: list[str] = field(default_factory=list)
     refused: str | None = None
+
+    def judge(self, where: str, findings: Sequence[Finding], wrong: str | None) -> None:
+        """A run has ended: what its checks found, and what is wrong with the result."""
+        self.runs += 1
+        alarms = [finding for finding in findings if finding.level == "E"]
+        self.findings += len(alarms)
+        self.problems += [f"{where}: {'; '.join(str(finding).splitlines())}" for finding in alarms]
+        if wrong is not None:
+            self.problems.append(f"{where}: {wrong}")
 
     @property
     def passed(self) -> bool:

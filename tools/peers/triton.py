@@ -86,14 +86,8 @@ def run_case(case: TritonCase, checks: bool) -> Outcome:
             except EmulatorError as error:
                 outcome.problems.append(f"{where}: {error.report()}")
                 continue
-            outcome.runs += 1
-            alarms = [finding for finding in result.findings if finding.level == "E"]
-            outcome.findings += len(alarms)
-            outcome.problems += [f"{where}: {finding}" for finding in alarms]
             # A row of a box is stored in whole chunks of 16 bytes; the last row of D may reach past its end.
-            wrong = problem.wrong(0 if case.kernel == "pointers" else 16)
-            if wrong is not None:
-                outcome.problems.append(f"{where}: {wrong}")
+            outcome.judge(where, result.findings, problem.wrong(0 if case.kernel == "pointers" else 16))
     outcome.seconds = time.perf_counter() - start
     return outcome
 

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# Annotations would be part of Triton's language, not of Python's.
+# mypy: ignore-errors
 """Matrix products for Triton to compile: D = A * B, B as N x K rows (or K x N where named so).
 
 Only the process that compiles imports this; see `triton_compile`.

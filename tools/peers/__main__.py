@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that other compilers make, on the emulator, bit by bit against exact results.
+
+    python -m tools.peers                 all of them
+    python -m tools.peers --only sm90     those whose name holds a text
+    python -m tools.peers --no-checks     values alone, without the checks for races and broken rules
+
+Triton is installed below build/peers, apart from the project's environment. The last line is `passed N/N`; the exit
+status is 1 where that is not all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tools.peers import own, tirx, triton
+from tools.peers.outcome import Outcome, table
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT", help="kernels whose name holds TEXT")
+    parser.add_argument("--no-checks", action="store_true", help="compare values alone")
+    arguments = parser.parse_args()
+    outcomes: list[Outcome] = []
+    for source in (own, tirx, triton):
+        for outcome in source.run_all(arguments.only, not arguments.no_checks):
+            print(f"{outcome.source} {outcome.kernel}: {outcome.verdict}", flush=True)
+            outcomes.append(outcome)
+    print()
+    print("\n".join(table(outcomes)))
+    for outcome in outcomes:
+        if outcome.refused is not None:
+            print(f"\n{outcome.source} {outcome.kernel} was not tried: {outcome.refused}")
+        for problem in outcome.problems[:3]:
+            print(f"\n{outcome.source} {outcome.kernel}: {problem}")
+    judged = [outcome for outcome in outcomes if outcome.refused is None]
+    passed = sum(outcome.passed for outcome in judged)
+    print(f"\npassed {passed}/{len(judged)}")
+    return 0 if judged and passed == len(judged) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
