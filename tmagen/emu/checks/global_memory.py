@@ -187,7 +187,7 @@ class GlobalShadow:
         if known[first.component] >= first.clock:
             if not first.generic or second.generic or known[GLOBAL * capacity + first.component] >= first.clock:
                 return
-            verdict = races.unfenced(watch, first, second, hazard, GLOBAL_MEMORY)
+            verdict = races.unfenced(watch, first, second, agent, hazard, GLOBAL_MEMORY)
         elif watch.may_overlap(first, second):
             return
         else:

@@ -28,7 +28,7 @@ def _of_agent(agent: Lanes, frag: Fragment, address: Any) -> Any:
     return address if mask == M32 else address[..., lane_set(mask).index]
 
 
-def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str) -> None:
+def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, value: Any = None) -> None:
     """An access to shared memory; `address` may hold one row of lanes or several."""
     memory = watch.shared
     strong = kind == "atom" or watch.site.strong
@@ -40,6 +40,8 @@ def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str) -
             key = (active.tobytes(), nbytes)
             footprint = memory.parts.known(key) or memory.footprint(key, lambda a=active: lane_cells(a, nbytes))  # type: ignore[misc]
         note = watch.access(kind, agent, strong=strong)
+        if value is not None and address.__class__ is not ND:
+            note.value = _stored(value, frag)
         if kind == "ld":
             watch.reads(memory, footprint, note, agent)
         else:
@@ -84,9 +86,20 @@ def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) 
         _flag(watch, frag, space, address, loads=True, stores=False)
 
 
-def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) -> None:
+def _stored(value: Any, frag: Fragment) -> Any:
+    """What lanes write to one place: the value, where it is the same in all of them."""
+    if value.__class__ is tuple:
+        items = tuple(_stored(item, frag) for item in value)
+        return None if None in items else items
+    if value.__class__ is not ND:
+        return value
+    active = value if frag.lanes.index is None else value[frag.lanes.index]
+    return active.item(0) if (active == active[0]).all() else None
+
+
+def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int, value: Any = None) -> None:
     if space == "shared":
-        shared(watch, frag, address, nbytes, "st")
+        shared(watch, frag, address, nbytes, "st", value)
     elif space == "global":
         watch.session.memory.lanes(watch, frag, address, nbytes, "st")
     elif space == "cluster":
@@ -110,12 +123,12 @@ def ld_shared_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count:
 
 def st_shared(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
     access.st_shared(frag, cta, address, nbytes, value)
-    _stores(cta.watch, frag, "shared", address, nbytes)
+    _stores(cta.watch, frag, "shared", address, nbytes, value)
 
 
 def st_shared_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
     access.st_shared_vector(frag, cta, address, nbytes, values)
-    _stores(cta.watch, frag, "shared", address, nbytes * len(values))
+    _stores(cta.watch, frag, "shared", address, nbytes * len(values), values)
 
 
 def st_shared_together(

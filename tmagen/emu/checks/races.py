@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes
 from tmagen.emu.checks.shadow import Access
-from tmagen.emu.checks.sites import Use
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Watch
@@ -45,8 +44,20 @@ def _follows_issue(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
     return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock)
 
 
+def _was_used(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
+    """Whether the load's registers were used before the release that the agent is ordered after: the load was over
+    then. Where some of them may never be used, the benefit of the doubt.
+    """
+    releases = first.site.releases_before_use
+    if releases is None:
+        return True
+    return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock + releases)
+
+
 def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
     what = NOUNS[second.kind]
+    if first.value is not None and first.value == second.value:
+        return Verdict("RC-03", "W", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
     if first.kind in _LOADS:
         rule = "TM-35" if second.kind in _LOADS else "TM-34"
         return Verdict(rule, "E", watch.phase_edge(first, agent, what))
@@ -84,7 +95,7 @@ def _tensor(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
         return Verdict("TL-08" if same_warp and second.kind == "tmem_ld" else "TL-07", "E", edge)
     if same_warp and second.kind == "tmem_st":
         return Verdict("TL-08", "W", edge)
-    return Verdict("TL-05", "E" if first.site.use is Use.NOT_BEFORE else "R", edge)
+    return Verdict("TL-05", "R" if _was_used(watch, first, agent, TENSOR) else "E", edge)
 
 
 def _global(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
@@ -97,17 +108,19 @@ def _global(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
     return Verdict("RC-02", "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
 
 
-def unfenced(watch: Watch, first: Access, second: Access, hazard: str, space: str) -> Verdict:
+def unfenced(watch: Watch, first: Access, second: Access, agent: Lanes, hazard: str, space: str) -> Verdict:
     """An ordinary access, and an asynchronous one that comes after it with no proxy fence on the way."""
     what = NOUNS[second.kind]
     fence = "fence.proxy.async" + (".global" if space == GLOBAL_MEMORY else "")
     edge = f"no {fence} by a thread on the way stands between the {NOUNS[first.kind]} and the {what}"
     if hazard == "WAR":
-        level = "E" if first.site.use is Use.NOT_BEFORE else "R"
-        return Verdict("PX-03", level, edge)
+        return Verdict("PX-03", "R" if _was_used(watch, first, agent, ORDER) else "E", edge)
     if space == GLOBAL_MEMORY:
         return Verdict("PX-09", "E", edge)
-    return Verdict("PX-01" if hazard == "RAW" else "PX-02", "E", edge)
+    if hazard == "RAW":
+        return Verdict("PX-01", "E", edge)
+    # The address of an allocation is read back before its place is given to something else, and compilers rely on it.
+    return Verdict("PX-02", "R" if first.kind == "alloc" else "E", edge)
 
 
 def is_ordered(watch: Watch, first: Access, agent: Lanes, space: str) -> bool:

@@ -32,16 +32,7 @@ class Access:
     """
 
     __slots__ = (
-        "base",
-        "base_clock",
-        "clock",
-        "cluster",
-        "component",
-        "generic",
-        "kind",
-        "pipeline",
-        "site",
-        "strong",
+        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "site", "strong", "value",
         "who",
     )  # fmt: skip
 
@@ -70,6 +61,7 @@ class Access:
         self.pipeline = pipeline
         self.strong = strong
         self.cluster = -1
+        self.value: Any = None  # what a store to one place writes
 
 
 class Footprint:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instructions that checks know by number, and what the text says about the results of a load."""
+"""The instructions that checks know by number, and when the results of a load are used."""
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -11,22 +10,16 @@ from tmagen.emu.compile_blocks import registers_of, split_operands
 from tmagen.emu.isa import registry
 from tmagen.emu.module import Entry, Instruction, Not, Operand, Sym
 
-
-class Use(Enum):
-    """Whether every register that a load fills is a source of some instruction before the thread next releases."""
-
-    BEFORE = "on every way"
-    NOT_BEFORE = "on no way"
-    MIXED = "on some ways"
-
-
-# What may let another agent overwrite what the thread has read (PTX ISA, "Memory Consistency Model").
+# What lets others go on, and after which a thread's clock is another (see `Lanes.tick`).
 _RELEASES = (
-    "mbarrier.arrive", "bar.sync", "bar.arrive", "bar.cta", "bar.warp.sync", "barrier.", "red.", "atom.", "st.release",
-    "cp.async.bulk", "cp.reduce.async.bulk", "tcgen05.mma", "tcgen05.commit", "tcgen05.dealloc", "wgmma.mma_async",
+    "mbarrier.arrive", "mbarrier.init", "bar.sync", "bar.arrive", "bar.cta", "barrier.", "st.release", "atom.", "red.",
+    "fence.", "membar.",
 )  # fmt: skip
+# What may overwrite memory by itself, right after the load.
+_OVERWRITES = ("cp.async.bulk", "tcgen05.mma", "tcgen05.dealloc", "wgmma.mma_async")
 _ENDS = ("ret", "exit", "trap")
 _MOST_STEPS = 20_000
+_MOST_RELEASES = 12
 
 
 class Flow:
@@ -57,41 +50,39 @@ class Flow:
     def _target(self, operand: Operand) -> int:
         return self.entry.labels[operand.name] if isinstance(operand, Sym) else len(self.entry.body)
 
-    def use_of(self, instruction: Instruction) -> Use:
-        """When the results of a load are used. Follows every way through the text."""
+    def use_of(self, instruction: Instruction) -> int | None:
+        """How many releases a thread may have executed, at most, when every register of a load has been the source of
+        some instruction, which waits for the load. None where there is a way on which some register never is.
+        """
         start = self.place(instruction)
         results, _ = split_operands(instruction, registry.find(instruction.opcode))
         names = frozenset(name for operand in results for name in registers_of(operand))
         if start is None or not names:
-            return Use.MIXED
-        before = otherwise = False
-        seen: set[tuple[int, frozenset[str]]] = set()
-        work = [(place, names) for place in self.after(start)]
+            return None
+        most = 0
+        seen: set[tuple[int, int, frozenset[str]]] = set()
+        work = [(place, 0, names) for place in self.after(start)]
         while work:
-            at, left = work.pop()
-            if (at, left) in seen:
+            state = work.pop()
+            if state in seen:
                 continue
-            seen.add((at, left))
-            if len(seen) > _MOST_STEPS:
-                return Use.MIXED
-            if at >= len(self.entry.body):
-                otherwise = True
-                continue
+            seen.add(state)
+            at, releases, left = state
+            if len(seen) > _MOST_STEPS or releases > _MOST_RELEASES or at >= len(self.entry.body):
+                return None
             here = self.entry.body[at]
             read, written = _registers(here)
             left = left - read
             if not left:
-                before = True
-                continue
-            if here.opcode.startswith(_RELEASES) or left & written:
-                otherwise = True
+                most = max(most, releases)
                 continue
             ways = self.after(at)
-            otherwise = otherwise or not ways
-            work += [(place, left) for place in ways]
-        if before and otherwise:
-            return Use.MIXED
-        return Use.BEFORE if before else Use.NOT_BEFORE
+            if left & written or not ways:
+                return None
+            if here.opcode.startswith(_RELEASES) or here.opcode.startswith(_OVERWRITES):
+                releases += 1
+            work += [(place, releases, left) for place in ways]
+        return most
 
 
 def _registers(instruction: Instruction) -> tuple[set[str], set[str]]:
@@ -118,8 +109,8 @@ class Site:
         self.releases = not parts.isdisjoint(("release", "acq_rel"))
 
     @cached_property
-    def use(self) -> Use:
-        """When the results of this load are used."""
+    def releases_before_use(self) -> int | None:
+        """How many releases may stand between this load and the use of its last register; None: it may go unused."""
         return self._flow.use_of(self.instruction)
 
 

@@ -195,7 +195,13 @@ class Watch:
                 if not first.generic or second.generic or known[SHARED * capacity + first.component] >= first.clock:
                     return
                 self.report(
-                    races.unfenced(self, first, second, hazard, space), first, second, agent, hazard, memory, footprint
+                    races.unfenced(self, first, second, agent, hazard, space),
+                    first,
+                    second,
+                    agent,
+                    hazard,
+                    memory,
+                    footprint,
                 )
                 return
         if self.may_overlap(first, second):

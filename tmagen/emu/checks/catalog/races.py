@@ -16,6 +16,14 @@ add(
         "Memory Consistency Model: Causality order", "race",
     ),
     Check(
+        "RC-03", "W", "Equal values written by several threads, unordered",
+        "Threads write one value to one place and nothing orders them. Formally a race; whoever wins, the bytes are "
+        "the same, and compilers do it.",
+        "Every warp stores the tile index of the CTA.",
+        "Let one thread write, or leave it.",
+        "Memory Consistency Model: Causality order", "race",
+    ),
+    Check(
         "RC-02", "E", "Race in global memory",
         "Two accesses touch the same bytes of global memory, one of them writes, and nothing orders them. CTAs of a "
         "launch run in any order and at the same time, so two that write one byte race even where one of them "
