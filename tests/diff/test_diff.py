@@ -16,7 +16,7 @@ from tmagen.diff import Comparison, Request, diff_files, diff_spec, render, to_d
 from tmagen.emit import emit
 from tmagen.errors import SpecError
 from tmagen.hostrun import SourceFormError
-from tmagen.ir import Shape
+from tmagen.ir import Gemm, Schedule, Shape, Target
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
 from tools import diff_docs
@@ -132,6 +132,20 @@ def test_a_kernel_and_itself_do_not_differ(tmp_path: Path) -> None:
     assert comparison.exit_code == 0
     assert {row["mark"] for row in rows(comparison)} == {"same"}
     assert [name for name, (mine, theirs, _) in facts(comparison).items() if mine != theirs] == []
+
+
+def test_kernels_of_another_target(tmp_path: Path) -> None:
+    """wgmma has no tensor memory and no barrier of its own for the MMAs: the phases are the same."""
+    paths = []
+    for schedule in (Schedule(), Schedule(persistent=True)):
+        path = tmp_path / f"persistent_{schedule.persistent}.cu"
+        path.write_text(emit(plan(Gemm(target=Target.SM_90A, schedule=schedule))))
+        paths.append(path)
+    comparison = diff_files(paths[0], paths[1], SMALL)
+    assert comparison.exit_code == 0
+    names = [(section["name"], section["alone"]) for section in to_dict(comparison)["events"]["sections"]]
+    assert names[:3] == [("set-up", None), ("fill", None), ("K tile", None)]
+    assert names[-3:] == [("epilogue", None), ("tile", "right"), ("tear-down", None)]
 
 
 FAULTS = {

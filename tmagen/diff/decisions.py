@@ -203,7 +203,7 @@ def _tmem(left: View, right: View) -> tuple[Fact, ...]:
         (
             "columns allocated",
             *columns,
-            "the SM has 512: what one CTA takes beyond its need keeps others away",
+            "the SM has 512: what one CTA takes beyond its need makes others wait",
         ),
         ("columns used", *used),
         ("CTAs that an SM has columns for", *ctas),

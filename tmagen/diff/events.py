@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,8 @@ from tmagen.diff.record import Executed
 from tmagen.emu.errors import EmulatorError
 from tmagen.emu.instr_descriptor import decode
 from tmagen.emu.module import Instruction
+
+_WGMMA_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 COLUMN_MASK = 0xFFFF
 """The column of a tensor-memory address (PTX ISA "Tensor Memory Addressing": lane above, column below)."""
@@ -206,6 +209,24 @@ class _Writer:
             (("stage", stage), ("first", "adds" if accumulate else "overwrites")),
         )
 
+    def on_wgmma(self, event: Executed) -> Event:
+        shape = _WGMMA_SHAPE.sub(
+            r"\1x\2x\3", next(part for part in event.instruction.parts if _WGMMA_SHAPE.match(part))
+        )
+        stage = self.names.stage_of((event.operands[1] & 0x3FFF) << 4)
+        text = f"MMA {shape}, B of stage {stage}"
+        return self._event(event, "MMA", text, "", (("shape", shape),), (("stage", stage), ("first", "runs")))
+
+    def on_wgmma_fence(self, event: Executed) -> Event:
+        return self._event(event, "fence", event.instruction.opcode, event.instruction.opcode)
+
+    def on_wgmma_commit(self, event: Executed) -> Event:
+        return self._event(event, "MMA commit", event.instruction.opcode)
+
+    def on_wgmma_wait(self, event: Executed) -> Event:
+        left = event.operands[0]
+        return self._event(event, "MMA wait", f"wgmma.wait_group {left}", "", (("left", left),))
+
     def on_commit(self, event: Executed) -> Event:
         name, stage = self._of_barrier(event.operands[0])
         return self._event(event, "commit", f"tcgen05.commit to {self._barrier(event.operands[0])}", name, (), stage)
@@ -317,10 +338,11 @@ def _join_inits(last: Event, event: Event) -> Event:
 def _join_mmas(last: Event, event: Event) -> Event | None:
     if dict(last.varying)["stage"] != dict(event.varying)["stage"] or last.facts != event.facts:
         return None
-    count, facts = last.count + 1, dict(last.facts)
-    first = dict(last.varying)["first"]
-    text = f"{count} MMAs {facts['shape']}, A and B of stage {dict(last.varying)['stage']}, the first {first}"
-    return replace(last, count=count, text=text)
+    count = last.count + 1
+    # "4 MMAs 128x128x16, A and B of stage 0, the first adds": of one MMA, it is the one that adds.
+    rest = last.text.partition(" " if last.count == 1 else " MMAs ")[2]
+    rest = rest.replace(", adds", ", the first adds").replace(", overwrites", ", the first overwrites")
+    return replace(last, count=count, text=f"{count} MMAs {rest}")
 
 
 def _join_stores(last: Event, event: Event) -> Event | None:

@@ -85,7 +85,7 @@ def _init_fence(row: Row, _: Block) -> str | None:
 def _columns(row: Row, _: Block) -> str | None:
     left, right = _facts(row.left).get("columns"), _facts(row.right).get("columns")
     if _one(row).op in ("alloc", "dealloc") and left and right and left != right:
-        return "an SM has 512 columns: a CTA that takes them all keeps every other CTA off its SM"
+        return "an SM has 512 columns: a CTA that takes them all makes every other CTA of its SM wait until it ends"
     return None
 
 

@@ -10,8 +10,10 @@ from tmagen.diff.events import Event
 from tmagen.diff.layout import DONE, FULL
 
 SETUP, FILL, K_TILE, EPILOGUE, TEARDOWN = "set-up", "fill", "K tile", "epilogue", "tear-down"
-_OF_THE_LOOP = {("wait", FULL), ("expect", FULL), ("MMA", ""), ("commit", DONE), ("wait", DONE)}
 LOADS = {("expect", FULL), ("TMA load", "A"), ("TMA load", "B")}
+_MMAS_DONE = {("wait", DONE), ("MMA wait", "")}
+_OF_THE_LOOP = {("wait", FULL), ("MMA", ""), ("commit", DONE), *LOADS, *_MMAS_DONE}
+_OF_THE_EPILOGUE = ("TMEM load", "store", "TMA store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,15 @@ class Section:
 def sections_of(events: Sequence[Event]) -> tuple[Section, ...]:
     """Cuts the events of a CTA into phases, by what a GEMM kernel has to do in any order that works.
 
-    The first load after the stores of a tile begins the next tile; a wait for a loaded stage begins a K tile; what
-    follows the wait for the last MMA and belongs to no load is the epilogue; freeing tensor memory is the end.
+    The first load after the stores of a tile begins the next tile; a wait for a loaded stage begins a K tile; reading
+    tensor memory or writing shared memory is the epilogue, with what comes between it and the last step of the loop;
+    freeing tensor memory is the end.
     """
     cut = _Cut()
     for event in events:
         cut.take(event)
+    if cut.name == EPILOGUE:
+        cut.tear_down()
     cut.close()
     return tuple(cut.found)
 
@@ -52,6 +57,7 @@ class _Cut:
         self.name, self.tile, self.k = SETUP, -1, -1
         self.events: list[Event] = []
         self.computed = False  # the MMAs of the K tile are waited for
+        self.after = 0  # steps up to the last one of the loop
 
     def take(self, event: Event) -> None:
         key = event.key
@@ -61,10 +67,15 @@ class _Cut:
             self.begin(FILL, self.tile_number() + 1, -1)
         elif key == ("wait", FULL) and self.name in (FILL, K_TILE):
             self.begin(K_TILE, self.tile, self.k + 1)
-        elif self.name == K_TILE and self.computed and key not in _OF_THE_LOOP and key not in LOADS:
+        elif self.name == K_TILE and self.computed and event.op in _OF_THE_EPILOGUE:
+            before = self.events[self.after :]
+            del self.events[self.after :]
             self.begin(EPILOGUE, self.tile, -1)
+            self.events = before
         self.events.append(event)
-        self.computed = self.computed or key == ("wait", DONE)
+        self.computed = self.computed or key in _MMAS_DONE
+        if key in _OF_THE_LOOP:
+            self.after = len(self.events)
 
     def tear_down(self) -> None:
         """What the last epilogue has beyond the others belongs to the end of the CTA."""
@@ -84,6 +95,7 @@ class _Cut:
         self.name, self.tile, self.k = name, tile, k
         self.events = []
         self.computed = False
+        self.after = 0
 
     def close(self) -> None:
         if self.events:
