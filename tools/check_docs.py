@@ -46,10 +46,11 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
 
 ## What is not covered
 
-- Order between CTAs by global memory: kernels with atomics or strong accesses there are checked within each CTA, and
-  between CTAs not at all. Clusters are not modelled.
+- Order between CTAs of different clusters by global memory: kernels with atomics or strong accesses there are checked
+  within each cluster, and between clusters not at all. Scopes are not compared: an arrive of `.cta` scope on a peer's
+  barrier counts as order.
 - Of global memory the last write and the last read of each byte are known, and no earlier reads.
-- `ldmatrix`, `stmatrix`, `cp.async` and tensor maps made on the device run, and their accesses are not observed.
+- Tensor maps that a kernel makes itself: their proxy fences are not checked (`tensormap.replace` and its copies run).
 - What one run does not execute: other shapes, other branches. Uninitialised memory is told by its values alone.
 - Timing, and numbers of registers (`setmaxnreg`).
 

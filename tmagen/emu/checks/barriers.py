@@ -53,7 +53,9 @@ class WatchedBarrier(MBarrier):
     def used_by(self, agent: Lanes) -> bool:
         """Note a use; whether the object's init is ordered before it."""
         self.uses[agent.component] = agent.known[agent.component]
-        return bool(agent.known[self.init] >= self.init_clock) or agent.inits.get(self.init, 0) >= self.init_clock
+        if agent.known[self.init] >= self.init_clock:
+            return True
+        return agent.inits is not None and bool(agent.inits[self.init] >= self.init_clock)
 
     def released_by(self, agent: Lanes, *, relaxed: bool) -> None:
         """An arrival publishes what the thread knows; a relaxed one publishes tensor memory alone."""
@@ -126,23 +128,24 @@ class WatchedClusterBarrier(ClusterBarrier):
         self.clocks = clocks
         clocks.holders.append(self)
         self.gathered: Vector | None = None
-        self.inits: dict[int, int] = {}
+        self.inits: Vector | None = None
         self.done: Vector | None = None
-        self.done_inits: dict[int, int] = {}
+        self.done_inits: Vector | None = None
         self.blocked: list[Lanes] = []
 
     def widen(self, capacity: int) -> None:
         """Replace all vectors by wider ones."""
-        if self.gathered is not None:
-            self.gathered = self.clocks.widened(self.gathered, capacity)
-        if self.done is not None:
-            self.done = self.clocks.widened(self.done, capacity)
+        for name in ("gathered", "inits", "done", "done_inits"):
+            vector = getattr(self, name)
+            if vector is not None:
+                setattr(self, name, self.clocks.widened(vector, capacity))
 
     def arrived_by(self, agent: Lanes, *, relaxed: bool) -> None:
         """Threads arrive."""
         if relaxed:
-            self.inits[agent.component] = agent.known[agent.component]
-            self.inits.update(agent.inits)
+            for known in (agent.vector, agent.inits):
+                if known is not None:
+                    self.inits = known.copy() if self.inits is None else np.maximum(self.inits, known)
         elif self.gathered is None:
             self.gathered = agent.vector.copy()
         else:
@@ -153,7 +156,7 @@ class WatchedClusterBarrier(ClusterBarrier):
         """The last phase is complete for these threads."""
         if self.done is not None:
             agent.join(self.done)
-        agent.inits.update(self.done_inits)
+        agent.learn_inits(self.done_inits)
         agent.fenced = False
 
     def recheck(self) -> None:
@@ -161,7 +164,7 @@ class WatchedClusterBarrier(ClusterBarrier):
         super().recheck()
         if before and not self.arrived:
             self.done, self.done_inits = self.gathered, self.inits
-            self.gathered, self.inits = None, {}
+            self.gathered = self.inits = None
             for agent in self.blocked:
                 self.acquired_by(agent)
             self.blocked.clear()

@@ -84,7 +84,7 @@ class Lanes:
         self.adopt(vector)
         self.released: Vector | None = None  # at the last fence that releases
         self.observed: Vector | None = None  # what relaxed loads saw since the last fence that acquires
-        self.inits: dict[int, int] = {}  # mbarrier.init of these threads is visible, up to their clock
+        self.inits: Vector | None = None  # up to which clocks of other threads their mbarrier.init is visible
         self.fenced = True  # a tcgen05.fence::after_thread_sync has followed the last wait
 
     def adopt(self, vector: Vector) -> None:
@@ -94,6 +94,11 @@ class Lanes:
     def join(self, other: Vector) -> None:
         """Learn what `other` knows."""
         np.maximum(self.vector, other, out=self.vector)
+
+    def learn_inits(self, inits: Vector | None) -> None:
+        """Learn which mbarrier.init are visible."""
+        if inits is not None:
+            self.inits = inits if self.inits is None else np.maximum(self.inits, inits)
 
     def learn(self, component: int, clock: int, capacity: int) -> None:
         """Learn that a stream has come to `clock`."""
@@ -170,7 +175,7 @@ class WarpLanes:
             )
             part = Lanes(self, both, component, group.vector.copy())
             part.released, part.observed, part.fenced = group.released, group.observed, group.fenced
-            part.inits = dict(group.inits)
+            part.inits = group.inits
             group.mask &= ~both
             capacity = self.clocks.capacity
             # What the others do from now on is not known to the part, nor the other way round.
@@ -192,7 +197,7 @@ class WarpLanes:
                 if other is not first:
                     first.join(other.vector)
                     first.mask |= other.mask
-                    first.inits.update(other.inits)
+                    first.learn_inits(other.inits)
                     first.fenced = first.fenced and other.fenced
                     self.groups.remove(other)
                     self._free.append(other.component)

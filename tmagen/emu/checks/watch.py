@@ -77,6 +77,7 @@ class Watch:
             for group in warp.groups:
                 group.adopt(clocks.widened(group.vector, capacity))
                 group.released = None if group.released is None else clocks.widened(group.released, capacity)
+                group.inits = None if group.inits is None else clocks.widened(group.inits, capacity)
                 group.observed = None if group.observed is None else clocks.widened(group.observed, capacity)
         for barrier in self.barriers:
             barrier.widen(capacity)

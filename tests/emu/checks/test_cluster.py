@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters under observation: barriers of the cluster, remote mbarriers, multicast commits, MMAs of a CTA pair."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from tests.emu import test_mma_pair as pair
+from tests.emu.checks.kernels import FILL, INIT, SYNC, one, rules, warp
+from tmagen.emu import EmulatorError
+
+ARRIVE = "barrier.cluster.arrive.aligned;\n"
+WAIT = "barrier.cluster.wait.aligned;\n"
+RELAXED = "barrier.cluster.arrive.relaxed.aligned;\n"
+PEER = (
+    "mov.u32 %r60, %cluster_ctarank;\nxor.b32 %r61, %r60, 1;\nmapa.shared::cluster.u32 %r62, %r94, %r61;\n"
+    "mapa.shared::cluster.u32 %r63, %r91, %r61;\n"
+)
+READ_PEER = "ld.shared::cluster.b32 %r5, [%r62];\n"
+ARRIVE_PEER = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r63];\n"
+ACQUIRE = (
+    "{\n.reg .pred P;\nL:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P, [%r91], 0;\n@!P bra L;\n}\n"
+)
+BOTH = {"grid": 2, "cluster": 2, "threads": 32}
+
+
+@pytest.mark.parametrize(
+    ("between", "fired"),
+    [(ARRIVE + WAIT, set()), (RELAXED + WAIT, {"RC-01"}), (SYNC, {"RC-01"})],
+    ids=["barrier", "relaxed barrier", "barrier of the CTA"],
+)
+def test_shared_memory_of_a_peer(between: str, fired: set[str]) -> None:
+    assert rules(PEER + FILL + between + READ_PEER + ARRIVE + WAIT, **BOTH) == fired
+
+
+@pytest.mark.parametrize(
+    ("made", "fired"),
+    [
+        ("fence.mbarrier_init.release.cluster;\n" + RELAXED + WAIT, set()),
+        (ARRIVE + WAIT, set()),
+        (SYNC, {"MB-40"}),
+    ],
+)
+def test_mbarriers_of_a_peer(made: str, fired: set[str]) -> None:
+    end = ARRIVE + WAIT
+    body = PEER + INIT + "bar.warp.sync -1;\n" + made + FILL + "bar.warp.sync -1;\n"
+    body += one(ARRIVE_PEER, 1) + ACQUIRE + READ_PEER + end
+    # the rank that runs later may find no object at all, which ends the run
+    assert rules(body, **BOTH) in (fired, {"MB-01"} if fired else fired)
+
+
+def test_what_a_remote_arrive_publishes() -> None:
+    start = PEER + INIT + ARRIVE + WAIT + FILL + "bar.warp.sync -1;\n"
+    end = READ_PEER + ARRIVE + WAIT
+    assert rules(start + one(ARRIVE_PEER, 1) + ACQUIRE + end, **BOTH) == set()
+    assert rules(start + one(ARRIVE_PEER, 1) + one(ACQUIRE, 2) + end, **BOTH) == {"RC-01"}
+    assert rules(start + ACQUIRE.replace("[%r91], 0", "[%r91], 1") + one(ARRIVE_PEER, 1) + end, **BOTH) == {"RC-01"}
+
+
+def pair_rules(text: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The rules that fire on a kernel of a CTA pair."""
+    found: set[str] = set()
+    run = pair.run
+
+    def checked(*args, **options):
+        try:
+            result = run(*args, checks=True, **options)
+            found.update(finding.rule for finding in result.findings if finding.level == "E")
+        except EmulatorError as error:
+            found.update(finding.rule for finding in error.findings if finding.level == "E")
+            found.update({error.rule} if error.rule else ())
+            raise
+        return result
+
+    monkeypatch.setattr(pair, "run", checked)
+    with suppress(EmulatorError):
+        pair.product("eager", text=text)
+    return found
+
+
+def dropped(text: str, *instructions: str) -> str:
+    for instruction in instructions:
+        assert instruction in text
+        text = text.replace(instruction, "")
+    return text
+
+
+FULL = "$wf: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r92], %r31;\n@!%p3 bra $wf;\n"
+EMPTY = "$we: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r93], %r32;\n@!%p3 bra $we;\n"
+DONE = "$wd: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r96], 0;\n@!%p3 bra $wd;\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (pair.KERNEL, set()),
+        (dropped(pair.KERNEL, FULL), {"TM-34"}),
+        (dropped(pair.KERNEL, EMPTY), {"TC-13", "TM-35"}),
+        (dropped(pair.KERNEL, DONE), {"TC-05", "TC-06"}),
+        (dropped(pair.KERNEL, "tcgen05.wait::ld.sync.aligned;"), set()),
+    ],
+    ids=["as it is", "no wait for the loads", "no wait for the stage", "no wait for the accumulator", "no wait::ld"],
+)
+def test_a_kernel_of_a_cta_pair(text: str, expected: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pair_rules(text, monkeypatch)
+    assert found & expected if expected else not found, found
+
+
+def test_warps_of_two_ctas_with_one_number_are_two_threads() -> None:
+    """Warp 0 of either CTA writes the same place of rank 0."""
+    place = PEER + "mov.u32 %r64, 0;\nmapa.shared::cluster.u32 %r65, %r90, %r64;\n"
+    body = place + warp("st.shared::cluster.b32 [%r65], %r60;\n", 1) + ARRIVE + WAIT
+    assert rules(body, **BOTH) == {"RC-01"}
