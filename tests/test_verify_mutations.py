@@ -82,6 +82,17 @@ MUTATIONS = [
     Mutation("map of B longer than N", MAP_B + r"args\.n", r"\1args.n + 1", ("past the end of B",)),
     Mutation("map of D wider than N", MAP_D + r", args\.m", r"\1 + 8, args.m", ("past the end of D",)),
     Mutation("map of D longer than M", MAP_D + r"args\.m", r"\1args.m + 1", ("past the end of D",)),
+    Mutation(
+        "TMEM address taken for 0",
+        r"return smem\.tmem_base;",
+        "return 0;",
+        ("allocated columns: 128 at 128", "allocated is 128 columns at 0x80"),
+    ),
+    Mutation(
+        "store by a thread that does not wait",
+        r"if \(warp == 0 && ptx::elect_sync\(\)\) \{ (for \(uint32_t box)",
+        r"if (threadIdx.x == 0) { \1",
+    ),
     Mutation("another stream", r"config\.stream = stream;", "", ("on another stream",)),
     Mutation(
         "shared memory not asked for",

@@ -33,6 +33,16 @@ def look(parity: int, into: str = "%r5") -> str:
     return f"mbarrier.test_wait.parity.shared.b64 %p1, [%r90], {parity};\nselp.u32 {into}, 1, 0, %p1;\n"
 
 
+def test_loads_of_a_live_barrier_by_lanes_and_of_what_was_one() -> None:
+    by_lane = "shl.b32 %r92, %r0, 2;\nadd.u32 %r91, %r90, %r92;\n"
+    with pytest.raises(Fault, match="reads the live mbarrier") as caught:
+        run(by_lane + "setp.gt.u32 %p1, %r0, 2;\n@%p1 bra $out;\nld.shared.u32 %r5, [%r91];\n$out:\n")
+    assert caught.value.rule == "MB-02"
+    # Its neighbour is plain memory, and so are its own bytes when it is invalid.
+    after = one(1, "mbarrier.inval.shared::cta.b64 [%r90];\nld.shared.u32 %r5, [%r90];\n")
+    assert run("ld.shared.u64 %rd20, [%r90+8];\n" + after + STORE)
+
+
 STORE = "st.global.u32 [%rd41], %r5;\n"
 
 
@@ -182,6 +192,8 @@ FAULTS = {
         "mbarrier.inval.shared.b64 [%r90];\nmbarrier.arrive.shared.b64 _, [%r90];\n",
         "no initialised",
     ),
+    "plain load of it": ("ld.shared.u32 %r91, [%r90+4];\n", "load of 4 bytes .* reads the live mbarrier"),
+    "vector load of it": ("ld.shared.v2.u32 {%r91, %r92}, [%r90];\n", "load of 8 bytes .* reads the live mbarrier"),
     "plain store over it": ("mov.u32 %r91, 0;\nst.shared.u32 [%r90+4], %r91;\n", "overwrites the live mbarrier"),
     "init outside shared memory": ("mov.u32 %r91, 8;\nmbarrier.init.shared.b64 [%r91], 1;\n", "outside"),
     "drop more than expected": ("mbarrier.arrive_drop.shared.b64 _, [%r90], 2;\n", "arrive_drop of 2"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.state.cta import Context
 from tmagen.emu.tmem import Tmem
 
 # (lane, column) steps of bits 0..4 of the thread index, then of bits 0, 1, ... of the register index.
@@ -54,6 +55,36 @@ class TestAllocator:
         assert tmem.alloc(64) == 128
         assert tmem.alloc(64) == 192
         assert tmem.allocations == {0: 128, 128: 64, 192: 64, 256: 256}
+
+    def test_another_cta_may_have_come_first(self):
+        tmem = Tmem(lambda columns: 3 * columns)
+        assert tmem.alloc(64) == 192
+        assert tmem.alloc(128) == 256
+        tmem.dealloc(192, 64)
+        assert tmem.alloc(64) == 192
+        # 256 columns are free only when the other one has given its own back.
+        assert tmem.alloc(256) is None
+        tmem.dealloc(192, 64)
+        assert tmem.alloc(256) == 0
+        assert tmem.allocations == {0: 256, 256: 128}
+        with pytest.raises(Fault, match="touches tensor memory columns 192"):
+            Tmem(lambda columns: columns).check_columns(192, 1, "an access")
+
+    def test_who_takes_all_columns_comes_first(self):
+        assert Tmem(lambda columns: 512 - columns).alloc(512) == 0
+
+    @pytest.mark.parametrize("columns", [32, 64, 128, 256])
+    def test_starts_leave_room_and_agree_in_a_cluster(self, columns):
+        def starts(completion, cluster=0, seed=0):
+            context = Context(None, None, None, completion, seed, {})
+            start = context.tmem_start(cluster)
+            return 0 if start is None else start(columns)
+
+        assert (starts("eager"), starts("lazy"), starts("newest-first")) == (0, columns, 512 - columns)
+        found = [starts("random", cluster, seed) for cluster in range(20) for seed in range(3)]
+        assert found == [starts("random", cluster, seed) for cluster in range(20) for seed in range(3)]
+        assert set(found) <= set(range(columns, 512, columns))
+        assert columns == 256 or len(set(found)) > 1
 
     @pytest.mark.parametrize("columns", [0, 16, 24, 48, 96, 513, 1024, -32])
     def test_counts_that_cannot_be(self, columns):

@@ -7,6 +7,7 @@ accumulator columns of an MMA are one block of memory and a register of tcgen05.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,7 +29,12 @@ POISON = 0xFFFFFFFF
 class Tmem:
     """The tensor memory that one CTA sees, and which of it is allocated."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Callable[[int], int] | None = None) -> None:
+        """`start(columns)` says where the columns begin that are free at the first allocation: those before belong to
+        another CTA of the SM, which ends and gives them back when an allocation needs them.
+        """
+        self._start = start
+        self._others = 0  # bit i: another CTA has column i
         self.words: U32 = np.full((COLUMNS, LANES), POISON, np.uint32)
         self.floats: F32 = self.words.view(np.float32)
         self._allocated: dict[int, int] = {}  # first column -> columns
@@ -49,15 +55,24 @@ class Tmem:
         _check_columns("alloc", columns)
         if self._relinquished:
             raise Fault("tcgen05.alloc after tcgen05.relinquish_alloc_permit", rule="TA-09")
+        if self._start is not None and columns < COLUMNS:
+            self._others = (1 << self._start(columns)) - 1
+        self._start = None
+        first = self._free(columns, self._live | self._others)
+        if first is None and self._others:
+            self._others = 0
+            first = self._free(columns, self._live)
+        if first is not None:
+            self._live |= ((1 << columns) - 1) << first
+            self._allocated[first] = columns
+            self.words[first : first + columns] = POISON
+        return first
+
+    @staticmethod
+    def _free(columns: int, taken: int) -> int | None:
+        """The first of the lowest free columns. Allocations of powers of two are aligned to their size."""
         mask = (1 << columns) - 1
-        # Allocations of powers of two are aligned to their size; the lowest free one is taken.
-        for first in range(0, COLUMNS, columns):
-            if not self._live >> first & mask:
-                self._live |= mask << first
-                self._allocated[first] = columns
-                self.words[first : first + columns] = POISON
-                return first
-        return None
+        return next((first for first in range(0, COLUMNS, columns) if not taken >> first & mask), None)
 
     def dealloc(self, address: int, columns: int) -> None:
         """Free an allocation. Raises Fault unless `address` and `columns` are those of a live one."""

@@ -29,6 +29,8 @@ def ld_shared(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
     if address.__class__ is int:
         if address & (nbytes - 1) or not cta.first_shared <= address <= cta.shared_end - nbytes:
             cta.bad_shared(address, nbytes, "load")
+        if cta.low_barrier - nbytes < address < cta.high_barrier:
+            cta.check_read(address, nbytes, "load")
         return cta.cells[nbytes][address >> _SHIFT[nbytes]]
     return _gather(frag, cta, address, nbytes, cta.arrays[nbytes], UNSIGNED[8 * nbytes])
 
@@ -39,6 +41,8 @@ def ld_shared_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count:
     if address.__class__ is int:
         if address & (total - 1) or not cta.first_shared <= address <= cta.shared_end - total:
             cta.bad_shared(address, total, "load")
+        if cta.low_barrier - total < address < cta.high_barrier:
+            cta.check_read(address, total, "load")
         start = address >> _SHIFT[nbytes]
         return tuple(cta.cells[nbytes][start : start + count])
     raw = _gather(frag, cta, address, total, cta.arrays[total], _CELL[total])
@@ -125,7 +129,10 @@ def _check(frag: Fragment, cta: Any, address: Array, nbytes: int, what: str) -> 
 
 
 def _gather(frag: Fragment, cta: Any, address: Array, nbytes: int, cells: Array, dtype: Any) -> Array:
-    active, _, _ = _check(frag, cta, address, nbytes, "load")
+    active, low, high = _check(frag, cta, address, nbytes, "load")
+    if cta.low_barrier - nbytes < high and low < cta.high_barrier:
+        for one in active.tolist():
+            cta.check_read(one, nbytes, "load")
     got: Array = cells[active >> _SHIFT[nbytes]]
     if frag.lanes.index is None:
         return got

@@ -102,7 +102,7 @@ def activemask(cx: BlockEmitter, ins: Instruction) -> None:
 
 @instruction("elect.sync", pure=False, collective=True)
 def elect(cx: BlockEmitter, ins: Instruction) -> None:
-    """The lowest member lane is the leader (an H200 takes that one; the ISA leaves it open)."""
+    """One member lane is the leader: an H200 takes the lowest, the ISA leaves it open."""
     Form(ins, "elect.sync").done()
     dest, mask = operands(ins, 2)
     members(cx, mask)

@@ -25,6 +25,7 @@ class Cluster:
         shape, grid = launch.cluster, launch.grid
         self.count: Dim3 = (grid[0] // shape[0], grid[1] // shape[1], grid[2] // shape[2])
         self.shape = shape
+        self.number = number
         self.id: Dim3 = coordinates(number, self.count)
         self.size = shape[0] * shape[1] * shape[2]
         self.queue: deque[Warp] = deque()

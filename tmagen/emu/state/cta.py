@@ -25,7 +25,7 @@ from tmagen.emu.state.engine import ASYNC, TENSOR, Engine, make_engine
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.state.warpgroup import members_of
 from tmagen.emu.tensormap import TensorMap
-from tmagen.emu.tmem import Tmem
+from tmagen.emu.tmem import COLUMNS, Tmem
 
 if TYPE_CHECKING:
     from tmagen.emu.compile import Program
@@ -51,6 +51,7 @@ class Context:
     next_cluster: Callable[[], int | None] | None = None  # gives clusters that have not been launched
     _asked: int = 0
     _random: random.Random | None = None
+    _leaders: dict[int, int] = field(default_factory=dict)  # of elect.sync, by membermask
 
     def take_cluster(self) -> int | None:
         """Cancel the launch of a cluster; its number, or None. A request may fail at any time: lazy completion always
@@ -63,6 +64,37 @@ class Context:
         if refuses.get(self.completion, False) or self.next_cluster is None:
             return None
         return self.next_cluster()
+
+    def tmem_start(self, cluster: int) -> Callable[[int], int] | None:
+        """Where tensor memory begins that a CTA's first allocation can have, by its columns: another CTA of the SM may
+        have come first. Eager completion: nobody has, and allocations start at 0. The CTAs of a cluster agree, since
+        pairs allocate as one.
+        """
+        if self.completion == "eager":
+            return None
+        if self.completion == "lazy":
+            return lambda columns: columns
+        if self.completion == "newest-first":
+            return lambda columns: COLUMNS - columns
+        generator = random.Random(f"{self.seed} {cluster} tensor memory")
+        return lambda columns: columns * generator.randrange(1, COLUMNS // columns)
+
+    def leader(self, mask: int) -> int:
+        """The lane that elect.sync takes of a membermask, the same for the whole run: the lowest, with newest-first
+        completion the highest, with random completion another than the lowest (PTX ISA, "elect.sync": the leader is
+        deterministic, and otherwise left open).
+        """
+        if self.completion == "newest-first":
+            return mask.bit_length() - 1
+        lowest = (mask & -mask).bit_length() - 1
+        if self.completion != "random":
+            return lowest
+        found = self._leaders.get(mask)
+        if found is None:
+            others = [lane for lane in range(lowest + 1, 32) if mask >> lane & 1]
+            found = random.Random(f"{self.seed} {mask} leader").choice(others) if others else lowest
+            self._leaders[mask] = found
+        return found
 
     @property
     def shared_end(self) -> int:
@@ -103,7 +135,7 @@ class Cta:
         self.mbarriers: dict[int, MBarrier] = {}
         self.low_barrier, self.high_barrier = _NOWHERE, -1
         self.named = [NamedBarrier() for _ in range(16)]
-        self.tmem = Tmem()
+        self.tmem = Tmem(context.tmem_start(cluster.number))
         self.mma_queue: list[Any] = []  # of mma.Mma, or of wgmma.Op: no architecture has both
         self.mma_lines: list[int] = []
         self.bulk_waiters: list[Fragment] = []
@@ -297,6 +329,16 @@ class Cta:
                 raise Fault(
                     f"{what} of {nbytes:,} bytes at {self.place(address)} overwrites "
                     f"the live mbarrier at {self.place(at)}",
+                    rule="MB-02",
+                )
+
+    def check_read(self, address: int, nbytes: int, what: str) -> None:
+        """Raises Fault where a read would see the bytes of a live mbarrier, which mean nothing to a program."""
+        for at in self.mbarriers:
+            if at < address + nbytes and address < at + 8:
+                raise Fault(
+                    f"{what} of {nbytes:,} bytes at {self.place(address)} reads the live mbarrier at {self.place(at)}: "
+                    "only mbarrier operations may touch it",
                     rule="MB-02",
                 )
 

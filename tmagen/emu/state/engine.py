@@ -5,7 +5,8 @@ PTX leaves open when a copy, an MMA or a commit completes; only waits bound it. 
 kernel has to survive: `eager` completes at issue, `lazy` when nobody can run any more, first in first out, `newest-
 first` likewise but tensor work first and then the newest copy, `random` at random moments in random order. An
 operation's reads and writes happen at its completion. Tensor operations of one thread complete in the order of issue
-(PTX ISA, "tcgen05 memory consistency": pipelined instructions).
+(PTX ISA, "tcgen05 memory consistency": pipelined instructions). What else a kernel may not rely on goes with the
+policy: where tensor memory starts and which lane is elected (`Context` in `state/cta.py`).
 """
 
 from __future__ import annotations

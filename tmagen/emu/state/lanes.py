@@ -92,7 +92,7 @@ def redux(frag: Fragment, name: str, is_signed: bool, value: Any) -> int:
 def elect(frag: Fragment, members: Any) -> tuple[int, Any]:
     """(leader, whether this lane is the leader)."""
     mask = uniform(frag, members, "membermask") & frag.warp.live
-    leader = (mask & -mask).bit_length() - 1
+    leader = frag.warp.cta.launch.leader(mask)
     if frag.lanes.count == 1:
         return leader, frag.lanes.first == leader
     return leader, np.arange(32) == leader

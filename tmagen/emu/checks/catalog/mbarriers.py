@@ -14,7 +14,7 @@ add(
         "mbarrier.init; mbarrier: Lifecycle of the mbarrier object", "fault",
     ),
     Check(
-        "MB-02", "E", "A live mbarrier is overwritten or initialised again",
+        "MB-02", "E", "A live mbarrier is read, overwritten or initialised again",
         "Only mbarrier operations may touch a live object. Its bytes are plain memory again after mbarrier.inval.",
         "A TMA box one row too long runs into the barriers behind the tile.",
         "Keep barriers apart from data; mbarrier.inval before the memory is used for something else.",
