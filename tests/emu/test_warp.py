@@ -75,11 +75,8 @@ def test_elect_takes_the_lowest_member_once() -> None:
 @pytest.mark.parametrize("mask", [0xFFFFFFFF, 0xFFFFFFF0, 0x80000001, 0x00000100])
 def test_elect_takes_another_member_where_completion_is_random(mask: int, seed: int) -> None:
     member = [bool(mask >> lane & 1) for lane in range(32)]
-    body = (
-        LANE
-        + f"mov.u32 %r5, 0;\nmov.u32 %r7, %laneid;\nshl.b32 %r6, 1, %r7;\nand.b32 %r6, %r6, {mask};\nsetp.eq.u32 %p2, %r6, 0;\n"
-    )
-    body += "@%p2 bra $out;\n"
+    body = LANE + "mov.u32 %r5, 0;\nmov.u32 %r7, %laneid;\nshl.b32 %r6, 1, %r7;\n"
+    body += f"and.b32 %r6, %r6, {mask};\nsetp.eq.u32 %p2, %r6, 0;\n@%p2 bra $out;\n"
     # Each time the same one; the threads of a second warp too.
     for _ in range(3):
         body += f"elect.sync %r3|%p1, {mask};\nselp.u32 %r4, 1, 0, %p1;\nadd.u32 %r5, %r5, %r4;\n"
