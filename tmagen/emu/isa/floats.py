@@ -308,6 +308,11 @@ def cvt_from_int(value: Any, width: int, is_signed: bool, target: str) -> Any:
 
     if value.__class__ is not ND:
         return one(value)
+    if width <= 32:
+        numbers = (value.view(f"i{width // 8}") if is_signed else value).astype(np.float64)
+        if target == "f64":
+            return numbers.view(np.uint64)
+        return numbers.astype(np.float32).view(np.uint32) if target == "f32" else narrow(numbers, target)
     dtype = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}[target]
     return np.array([one(x) for x in value.tolist()], dtype)
 

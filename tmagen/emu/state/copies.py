@@ -18,15 +18,16 @@ from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick
 from tmagen.emu.state.engine import ASYNC
 from tmagen.emu.state.mbarrier import barrier_at
 
+Array = npt.NDArray[Any]
 _CELL: dict[int, Any] = {4: np.uint32, 8: np.uint64, 16: np.complex128}
 
 
 class _Copy:
-    """One warp instruction: addresses and bytes to read of its lanes."""
+    """One warp instruction: the places, sources and bytes to read of its lanes."""
 
     __slots__ = ("cta", "nbytes", "places", "sizes", "sources")
 
-    def __init__(self, cta: Any, places: list[int], sources: list[int], sizes: list[int], nbytes: int) -> None:
+    def __init__(self, cta: Any, places: Array, sources: Array, sizes: Array, nbytes: int) -> None:
         self.cta = cta
         self.places = places
         self.sources = sources
@@ -37,13 +38,27 @@ class _Copy:
         cta, nbytes = self.cta, self.nbytes
         if cta.mma_queue:
             cta.flush_mma()
-        memory = cta.memory
-        data: npt.NDArray[np.uint8] = np.zeros((len(self.places), nbytes), np.uint8)
-        for row, source, size in zip(data, self.sources, self.sizes, strict=True):
-            if size:
-                row[:size] = memory.view(source, size)
-        cells = cta.arrays[nbytes]
-        cells[np.array(self.places) // nbytes] = data.view(_CELL[nbytes])[:, 0]
+        cta.arrays[nbytes][self.places // np.array(nbytes, self.places.dtype)] = self._read(nbytes)
+
+    def _read(self, nbytes: int) -> Array:
+        sizes, sources, memory = self.sizes, self.sources, self.cta.memory
+        data = np.zeros(sizes.size, _CELL[nbytes])
+        whole = sizes == nbytes
+        if whole.any():
+            wanted = sources[whole]
+            low, high = int(wanted.min()), int(wanted.max())
+            try:
+                found = memory.find(low, high - low + nbytes)
+            except Fault:
+                # Lanes may read several allocations; a lane outside all of them raises again here.
+                data[whole] = [memory.view(one, nbytes).view(_CELL[nbytes])[0] for one in wanted.tolist()]
+            else:
+                cells = found.data[: found.data.size // nbytes * nbytes].view(_CELL[nbytes])
+                data[whole] = cells[(wanted - np.uint64(found.address)) // np.uint64(nbytes)]
+        for lane in np.flatnonzero(~whole & (sizes > 0)).tolist():
+            size = int(sizes[lane])
+            data[lane : lane + 1].view(np.uint8)[:size] = memory.view(int(sources[lane]), size)
+        return data
 
 
 class CopyGroups:
@@ -69,23 +84,32 @@ def _groups(frag: Fragment, lane: int) -> CopyGroups:
 
 def cp_async(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: int, size: Any) -> None:
     """Copy `size` of `nbytes` bytes and fill the rest with zeros, in each lane."""
-    lanes = frag.lanes.lanes
-    places = [pick(place, lane) for lane in lanes]
-    sources = [pick(source, lane) for lane in lanes]
-    sizes = [pick(size, lane) for lane in lanes]
-    for at, start, count in zip(places, sources, sizes, strict=True):
-        cta.check_shared(at, nbytes, "cp.async", nbytes)
-        if start % nbytes:
-            raise Fault(f"cp.async of {nbytes} bytes from {start:#x}, which is not aligned to its size")
-        if count > nbytes:
-            raise Fault(f"cp.async of {nbytes} bytes with a source of {count}")
-    if cta.low_barrier < max(places) + nbytes and min(places) < cta.high_barrier:
-        for at in places:
+    places, sources, sizes = (
+        _active(frag, value, kind) for value, kind in ((place, "u4"), (source, "u8"), (size, "u4"))
+    )
+    low, high = int(places.min()), int(places.max())
+    if low < cta.first_shared or high > cta.shared_end - nbytes or (places % np.uint32(nbytes)).any():
+        for at in places.tolist():
+            cta.check_shared(at, nbytes, "cp.async", nbytes)
+    if (wrong := sources[sources % np.uint64(nbytes) != 0]).size:
+        raise Fault(f"cp.async of {nbytes} bytes from {int(wrong[0]):#x}, which is not aligned to its size")
+    if sizes.max() > nbytes:
+        raise Fault(f"cp.async of {nbytes} bytes with a source of {int(sizes.max())}")
+    if cta.low_barrier < high + nbytes and low < cta.high_barrier:
+        for at in places.tolist():
             cta.check_overwrite(at, nbytes, "cp.async")
     operation = cta.engine.issue(frag, frag.lanes.first, ASYNC, _Copy(cta, places, sources, sizes, nbytes))
     if operation is not None:
-        for lane in lanes:
+        for lane in frag.lanes.lanes:
             _groups(frag, lane).open.append(operation)
+
+
+def _active(frag: Fragment, value: Any, kind: str) -> Array:
+    """The values of the executing lanes."""
+    if value.__class__ is not ND:
+        return np.full(frag.lanes.count, value, kind)
+    active: Array = value if frag.lanes.index is None else value[frag.lanes.index]
+    return active.astype(kind, copy=False)
 
 
 def cp_commit(frag: Fragment) -> None:
