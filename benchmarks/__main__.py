@@ -12,6 +12,8 @@ ALL = (
     ("benchmarks.compile",),
     ("benchmarks.emulate",),
     ("benchmarks.emulate", "--large"),
+    ("benchmarks.check",),
+    ("benchmarks.check", "--large"),
 )
 
 

@@ -23,9 +23,11 @@ LARGE_LIMIT_SECONDS = 10.0
 LARGE_LIMIT_BYTES = 4 << 30
 
 
-def cases_of(size: int, completion: str) -> tuple[CaseReport, ...]:
+def cases_of(size: int, completion: str, *, checks: bool = False) -> tuple[CaseReport, ...]:
     """The cases of one cube, all of which must have passed."""
-    cases = verify(PRESETS["step6"].spec, [Shape(size, size, size)], completion=completion, inputs="integer").cases
+    shape = Shape(size, size, size)
+    spec = PRESETS["step6"].spec
+    cases = verify(spec, [shape], completion=completion, inputs="integer", checks=checks).cases
     if not all(case.verdict is Verdict.PASSED for case in cases):
         raise SystemExit("\n".join(line for case in cases for line in case.lines()))
     return cases

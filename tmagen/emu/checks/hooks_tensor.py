@@ -12,7 +12,7 @@ from tmagen.emu import mma as datapath
 from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.shadow import Access, Footprint, Index
-from tmagen.emu.checks.watch import Watch
+from tmagen.emu.checks.watch import Stream, Watch
 from tmagen.emu.instr_descriptor import Format, InstrDescriptor, decode
 from tmagen.emu.isa.values import M32
 from tmagen.emu.smem_descriptor import UNIT, Major, Operand, locate
@@ -181,6 +181,21 @@ def pair_plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tm
     return plan
 
 
+def accumulates(watch: Watch, stream: Stream, footprint: Footprint, note: Access, agent: Lanes) -> None:
+    """An MMA writes D. After one of the same thread on the same D, with nothing else in between, there is nothing to
+    compare: the access of the one before is that of this one.
+    """
+    memory = watch.tensor
+    last = stream.last
+    if last is not None and stream.accumulator is footprint and stream.version == memory.version:
+        last.clock, last.site, last.base, last.base_clock = note.clock, note.site, note.base, note.base_clock
+        return
+    of_d = watch.operation("mma", agent, 0, note.component, note.clock, pipeline=True)
+    of_d.who = note.who
+    watch.writes(memory, footprint, of_d, agent)
+    stream.accumulator, stream.last, stream.version = footprint, of_d, memory.version
+
+
 def issue_mma(watch: Watch, frag: Fragment, lane: int) -> tuple[Access, Lanes]:
     """A lane issues an MMA."""
     agent = watch.agent(frag, lane)
@@ -217,7 +232,7 @@ def mma(
         if plan.a is not None:
             watch.reads(watch.tensor, plan.a, note, agent)
         if plan.d is not None:
-            watch.writes(watch.tensor, plan.d, note, agent)
+            accumulates(watch, watch.mma_stream(frag.warp.index, lane), plan.d, note, agent)
     issue.mma(frag, cta, kind, d, a, b, idesc, accumulate, in_tmem, scale, disable)
 
 

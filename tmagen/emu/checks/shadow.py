@@ -140,6 +140,7 @@ class Shadow:
         self.parts = parts
         self.cta = cta
         self.is_tensor = tensor
+        self.version = 0  # another one after every access
         self.writes: list[Access | None] = [None] * len(parts.sizes)
         self.reads: list[Readers] = [()] * len(parts.sizes)
 
@@ -166,6 +167,7 @@ class Shadow:
         """`access` is the last write from now on, with no reads after it."""
         if len(self.writes) != len(self.parts.sizes):
             self.grow()
+        self.version += 1
         writes, reads = self.writes, self.reads
         for part in footprint.parts:
             writes[part] = access
@@ -173,6 +175,7 @@ class Shadow:
 
     def read(self, footprint: Footprint, access: Access) -> None:
         """Note a read. An earlier one of the same stream is over when this one is."""
+        self.version += 1
         reads = self.reads
         new: dict[Readers, Readers] = {(): (access,)}
         for part in footprint.parts:

@@ -29,14 +29,17 @@ class Stream:
     ends of groups that are not waited for.
     """
 
-    __slots__ = ("committed", "complete", "count", "open", "read")
+    __slots__ = ("accumulator", "committed", "complete", "count", "last", "read", "version")
 
     def __init__(self, read: int, complete: int) -> None:
         self.read = read  # component: sources have been read
         self.complete = complete  # component: everything is done
         self.count = 0
         self.committed: list[int] = []
-        self.open = False
+        # The last MMA's D, its access, and the version of tensor memory then.
+        self.accumulator: Footprint | None = None
+        self.last: Access | None = None
+        self.version = -1
 
 
 class Watch:
