@@ -164,6 +164,17 @@ def test_a_fault_of_the_left_is_told(fault: str, tmp_path: Path) -> None:
     assert fired or any(not case.same and case.message for case in comparison.result.cases)
 
 
+def test_a_side_that_does_not_end_is_told_in_full(tmp_path: Path) -> None:
+    dead = file_of("step6", tmp_path, name="dead", replaced=("(full, kTxBytes)", "(full, 2 * kTxBytes)"))
+    comparison = diff_files(file_of("step6", tmp_path), dead, SMALL)
+    assert comparison.exit_code == 1
+    text = render(comparison, "text")
+    assert "dead.cu: deadlock" in text
+    assert "No steps, plan or cost: a run of dead.cu did not end." in text
+    assert "mbarrier.try_wait waits for the phase of parity 0" in text
+    assert comparison.events is None
+
+
 def test_a_check_that_fires_on_the_right_alone_is_no_fault_of_the_left(tmp_path: Path) -> None:
     broken = file_of("step6", tmp_path, name="broken", replaced=FAULTS["no wait for the store's source"])
     comparison = diff_files(file_of("step6", tmp_path), broken, RESULT)

@@ -34,6 +34,7 @@ class Comparison:
     plan: tuple[Group, ...] | None
     cost: tuple[Group, ...] | None
     result: Results | None
+    unseen: tuple[str, ...] = ()  # sides that could not be looked at, since a run of theirs did not end
     totals: tuple[tuple[str, int, int], ...] = ()  # steps of CTA 0 of the trial, by what they are: left, right
 
     @property
@@ -93,6 +94,7 @@ def compare(
         plan=decisions(*both) if both and "plan" in parts else None,
         cost=costs(*both, mine.cost, theirs.cost) if both and mine.cost and theirs.cost else None,
         result=results(mine.runs, theirs.runs, trial, seed=seed) if mine.runs and theirs.runs else None,
+        unseen=tuple(half.side.label for half in (mine, theirs) if half.view is None and LOOKED_AT & set(parts)),
         totals=_totals(*both) if both and "events" in parts else (),
     )
 

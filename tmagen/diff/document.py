@@ -90,6 +90,9 @@ def document_of(comparison: Comparison, *, times: bool = True) -> Document:
         *_verdict(comparison),
         *_in_short(comparison),
     ]
+    if comparison.unseen:
+        names = " and ".join(comparison.unseen)
+        parts.append(Paragraph(f"No steps, plan or cost: a run of {names} did not end."))
     if comparison.events is not None:
         parts += _events(comparison, comparison.events)
     if comparison.plan is not None:
@@ -293,6 +296,9 @@ def _result(comparison: Comparison, result: Results) -> Iterator[Part]:
             for case in result.cases
         ),
     )
+    for label, report in result.reports:
+        yield Paragraph(f"{label} in full:")
+        yield Items(report)
     if result.checks:
         lines = tuple(
             Line(

@@ -33,6 +33,7 @@ class Run:
     error: str = ""
     strays: tuple[str, ...] = ()
     exit_code: int = 0  # of the error: 1 the kernel is wrong, 2 it cannot be judged
+    report: tuple[str, ...] = ()  # the error in full
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Results:
     checks: tuple[Checked, ...]
     left_ok: bool  # every run of the left ended, is right, and no error was found
     unjudged: str = ""  # why a side could not be judged
+    reports: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a side's first error in full
 
     @property
     def same(self) -> bool:
@@ -102,14 +104,22 @@ def results(left: Runs, right: Runs, problem: Problem, *, seed: int = 0) -> Resu
     for (inputs, completion), mine, theirs in zip(_plan(problem, seed), left.runs, right.runs, strict=False):
         if inputs.kind == "integer" and not wants:
             wants["integer"] = exact_reference(inputs, problem.elements[2]).bits
-        cases.append(_case(inputs.kind, completion, mine, theirs, wants.get(inputs.kind)))
+        cases.append(_case(inputs.kind, completion, (left.label, mine), (right.label, theirs), wants.get(inputs.kind)))
     unjudged = [f"{side.label}: {run.error}" for side in (left, right) for run in side.runs if run.exit_code == 2]
     left_ok = (
         all(run.bits is not None and not run.strays for run in left.runs)
         and all(case.left_exact is not False for case in cases)
         and not any(finding.level == "E" for finding in left.findings)
     )
-    return Results(problem, tuple(cases), _checks(left.findings, right.findings), left_ok, "; ".join(unjudged))
+    reports = [(side.label, next((run.report for run in side.runs if run.report), ())) for side in (left, right)]
+    return Results(
+        problem,
+        tuple(cases),
+        _checks(left.findings, right.findings),
+        left_ok,
+        "; ".join(unjudged),
+        tuple((label, lines) for label, lines in reports if lines),
+    )
 
 
 def is_large(shape: Shape) -> bool:
@@ -150,14 +160,16 @@ def _run(
             )
     except TmagenError as error:
         found: tuple[Finding, ...] = getattr(error, "findings", ())
-        return Run(None, str(error).splitlines()[0], exit_code=error.exit_code), found
+        lines = tuple(error.report().removeprefix("error: ").splitlines())
+        return Run(None, lines[0], exit_code=error.exit_code, report=lines), found
     return Run(buffers.d.bits().copy(), strays=buffers.d.stray_writes()), done.findings
 
 
-def _case(inputs: str, completion: str, mine: Run, theirs: Run, want: Matrix | None) -> Case:
+def _case(inputs: str, completion: str, left: tuple[str, Run], right: tuple[str, Run], want: Matrix | None) -> Case:
+    (_, mine), (_, theirs) = left, right
     exact = [None if want is None or r.bits is None else bool(np.array_equal(r.bits, want)) for r in (mine, theirs)]
     if mine.bits is None or theirs.bits is None:
-        message = "; ".join(r.error for r in (mine, theirs) if r.error)
+        message = "; ".join(f"{label}: {r.error}" for label, r in (left, right) if r.error)
         return Case(inputs, completion, False, message, exact[0], exact[1])
     differ = np.argwhere(mine.bits != theirs.bits)
     message = ""

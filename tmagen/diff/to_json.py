@@ -109,6 +109,7 @@ def _result(result: Results) -> dict[str, Any]:
         "same": result.same,
         "left_ok": result.left_ok,
         "unjudged": result.unjudged or None,
+        "reports": [{"side": label, "lines": list(lines)} for label, lines in result.reports],
         "cases": [
             {
                 "inputs": case.inputs,
