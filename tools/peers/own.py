@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 
 from tmagen.errors import TmagenError
-from tmagen.ir import Shape
+from tmagen.ir import Shape, Target
 from tmagen.presets import PRESETS
 from tmagen.verify import Verdict, verify
 from tools.peers.outcome import Outcome
@@ -16,18 +18,16 @@ SHAPES = (Shape(256, 256, 256), Shape(200, 136, 72))
 
 
 def run_all(pattern: str, checks: bool) -> Iterator[Outcome]:
-    """Every preset whose name holds `pattern`."""
-    for name, preset in PRESETS.items():
-        if pattern not in name:
+    """Every preset for every target whose name holds `pattern`, except those for one large shape alone."""
+    for target, (preset_name, preset) in product(Target, PRESETS.items()):
+        name = f"{preset_name} {target.value}"
+        if pattern not in name or preset.spec.problem.shape is not None:
             continue
         outcome = Outcome("tmagen", name)
         start = time.perf_counter()
-        shape = preset.spec.problem.shape
-        shapes = [shape] if shape is not None else list(SHAPES)
         try:
-            # A baked-in shape may be a large one: one order of completion, as `tmagen verify` does.
-            ways = "all" if shape is None else "eager"
-            report = verify(preset.spec, shapes, completion=ways, inputs="integer", checks=checks)
+            spec = replace(preset.spec, target=target)
+            report = verify(spec, list(SHAPES), completion="all", inputs="integer", checks=checks)
         except TmagenError as error:
             outcome.problems.append(str(error))
         else:
