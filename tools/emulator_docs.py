@@ -21,21 +21,26 @@ generator. This page is written by `make regen` from the emulator's own registry
 
 ## What it models
 
-- **Warps** of 32 lanes with divergence: lanes that part run on their own and meet again at the lowest program counter. A
-  value that is the same in all lanes is one number.
-- **Shared memory** of a CTA, from address 1,024 on as on sm_90 and later, and **TMEM** of 128 lanes by 512 columns. Both
-  start as NaN patterns, so that what nobody wrote shows in the result.
-- **mbarriers** by phase, pending arrivals and tx bytes (which may be negative for a while). Arriving too often, using what
-  was never initialised and leaving with bytes outstanding are faults.
-- **TMA** with tensor maps of rank 1 to 5: swizzles, element strides, zero or NaN fill, full tx bytes for boxes that reach
-  past the edge. A store writes whole 16-byte chunks of a row, as the hardware does: what lies behind a row that ends inside
-  a chunk is overwritten.
+- **Warps** of 32 lanes with divergence: lanes that part run on their own and meet again at the lowest program
+  counter. A value that is the same in all lanes is one number.
+- **Shared memory** of a CTA, from address 1,024 on as on sm_90 and later, and **TMEM** of 128 lanes by 512 columns.
+  Both start as NaN patterns, so that what nobody wrote shows in the result.
+- **mbarriers** by phase, pending arrivals and tx bytes (which may be negative for a while). Arriving too often, using
+  what was never initialised and leaving with bytes outstanding are faults.
+- **TMA** with tensor maps of rank 1 to 5: swizzles, element strides, zero or NaN fill, full tx bytes for boxes that
+  reach past the edge. A store writes whole 16-byte chunks of a row, as the hardware does: what lies behind a row that
+  ends inside a chunk is overwritten.
 - **MMA** from the bits of its descriptors, both checked field by field. Products are summed in float32.
+- **Clusters**: their CTAs run together. Addresses of the shared window carry the CTA's rank from bit 24 on, as the
+  hardware's do, also a CTA's own. Remote mbarriers and memory, `mapa`, multicast, the cluster's barrier and MMAs of
+  CTA pairs reach a peer as long as it lives; a CTA that has exited is a fault. `clusterlaunchcontrol` hands out
+  clusters that have not been launched: `lazy` always refuses, `newest-first` every other time, `random` at random.
+- **Tensor maps** of parameters, and those that a kernel makes with `tensormap.replace`, in the emulator's own layout.
 - **Asynchronous completion** by policy: `eager` (at once), `lazy` (as late as the waits allow, first in first out),
   `newest-first` (TMA newest first, after tensor work) and `random` (seeded). Data move when an operation completes.
-- **What else is left open** goes with the policy: TMEM of a CTA starts at column 0 with `eager`, and where another CTA
-  of the SM would leave room with the others; `elect.sync` takes the lowest lane, with `newest-first` the highest and
-  with `random` another one, the same throughout a run.
+- **What else is left open** goes with the policy: TMEM of a CTA starts at column 0 with `eager`, and where another
+  CTA of the SM would leave room with the others; `elect.sync` takes the lowest lane, with `newest-first` the highest
+  and with `random` another one, the same throughout a run.
 
 ## What it says
 
@@ -48,9 +53,11 @@ generator. This page is written by `make regen` from the emulator's own registry
 
 ## What it does not model
 
-Timing, caches and the order of memory between CTAs; clusters of more than one CTA, multicast and CTA pairs; block-scaled and
-sparse MMAs; im2col and gather modes of TMA. An execution is one of those that the policies choose: a value that is right in
-all of them can still depend on an order that no fence guarantees.
+Timing, caches and the order of memory between CTAs; block-scaled and sparse MMAs, and masks of lanes with CTA pairs;
+im2col and gather modes of TMA, interleaved and packed element types. Clusters run one after another, except that a
+launch may be split over processes, so CTAs of different clusters cannot wait for each other. Values of 128 bits have
+to be the same in all lanes. An execution is one of those that the policies choose: a value that is right in all of
+them can still depend on an order that no fence guarantees.
 
 ## Instructions
 
