@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tool that tries other compilers' kernels: it can fail, it says where, and its cases are what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tmagen.emu import parse
+from tools.peers import __main__ as command
+from tools.peers import own, tirx, triton
+from tools.peers.cases import TRITON, TritonCase
+from tools.peers.outcome import Outcome, table
+from tools.peers.problem import GUARD, TYPES, Problem
+
+TYPES3 = ("fp16", "fp16", "fp16")
+
+
+def solved(**fields: Any) -> Problem:
+    problem = Problem(TYPES3, (8, 16, 32), **fields)
+    raw = problem.want.reshape(-1).view(np.uint8)
+    problem.matrices["d"].data[GUARD : GUARD + raw.size] = raw
+    return problem
+
+
+def test_names_are_unique_and_every_request_is_plain_data() -> None:
+    names = [case.name for case in TRITON]
+    assert len(set(names)) == len(names)
+    json.dumps([case.request() for case in TRITON])
+    assert {case.target for case in TRITON} == {90, 100}
+    assert any(case.roles for case in TRITON) and any(case.ctas > 1 for case in TRITON)
+
+
+@pytest.mark.parametrize("types", sorted({case.types for case in TRITON}), ids="-".join)
+def test_inputs_and_sums_are_exact(types: tuple[str, str, str]) -> None:
+    problem = Problem(types, (16, 16, 256))
+    for name, kind in zip("ab", types, strict=False):
+        matrix = problem.matrices[name].data[GUARD:-GUARD].view(TYPES[kind][0])
+        assert (matrix.astype(np.float64) == np.rint(matrix.astype(np.float64))).all()
+    assert np.abs(problem.want.astype(np.float64)).max() > 0
+
+
+def test_a_right_result_passes() -> None:
+    assert solved().wrong() is None
+    assert solved(kn=True).wrong() is None
+
+
+def test_wrong_results_are_told() -> None:
+    problem = Problem(TYPES3, (8, 16, 32))
+    assert str(problem.wrong()).startswith("128 of 128 elements differ, first at (0, 0)")
+    problem = solved()
+    problem.matrices["d"].data.view(np.uint16)[GUARD // 2 + 17] ^= 1
+    assert str(problem.wrong()).startswith("1 of 128 elements differ, first at (1, 1)")
+    problem = solved()
+    problem.matrices["a"].data[GUARD] ^= 1
+    assert problem.wrong() == "1 bytes of a or around it changed"
+    problem = solved()
+    problem.matrices["d"].data[GUARD + 256] ^= 1
+    assert problem.wrong() == "1 bytes of d or around it changed"
+    assert problem.wrong(padding=16) is None
+
+
+def test_outcomes() -> None:
+    good, bad, none = Outcome("x", "one"), Outcome("x", "two"), Outcome("x", "three", refused="no compiler")
+    good.judge("1x1x1 eager", (), None)
+    bad.judge("1x1x1 eager", (), "2 of 4 elements differ")
+    assert [o.verdict for o in (good, bad, none)] == ["passed", "FAILED", "not compiled"]
+    lines = table([good, bad, none])
+    assert len(lines) == 4
+    assert lines[2].split() == ["x", "two", "1", "0.00", "0", "FAILED"]
+
+
+KERNEL = ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry pointers({params})\n.reqntid 32\n{{ret;}}\n"
+
+
+def test_a_kernel_that_stores_nothing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = TritonCase("pointers", 90, shapes=((16, 16, 16),), tile=(16, 16, 16))
+    params = [f".param .u64 p{i}" for i in range(3)] + [f".param .u32 p{i}" for i in range(3, 6)]
+    params += [".param .u64 p6", ".param .u64 p7"]
+    folder = tmp_path / "ptx"
+    folder.mkdir()
+    (folder / f"{case.name}.ptx").write_text(KERNEL.format(params=", ".join(params)))
+    record = {"kernel": "pointers", "shared": 0, "scratch": 0, "ctas": 1, "maps": []}
+    (folder / f"{case.name}.json").write_text(json.dumps(record))
+    monkeypatch.setattr(triton, "FOLDER", tmp_path)
+    outcome = triton.run_case(case, False)
+    assert outcome.runs == 4 and outcome.verdict == "FAILED"
+    assert "256 of 256 elements differ" in outcome.problems[0]
+    (folder / f"{case.name}.json").write_text(json.dumps({"error": "no"}))
+    assert triton.run_case(case, False).verdict == "not compiled"
+
+
+def test_parameters_are_laid_out_as_the_kernel_says() -> None:
+    case = TritonCase("pointers", 90, shapes=((16, 16, 16),))
+    text = KERNEL.format(params=", ".join(f".param .{'u32' if 2 < i < 6 else 'u64'} p{i}" for i in range(8)))
+    problem = Problem(TYPES3, (16, 32, 48))
+    raw = triton._params(case, {"maps": []}, parse(text).entries["pointers"], problem, (16, 32, 48), 0x1234)
+    assert [int.from_bytes(raw[24 + 4 * i : 28 + 4 * i], "little") for i in range(3)] == [16, 32, 48]
+    assert int.from_bytes(raw[:8], "little") == problem.address("a")
+    assert int.from_bytes(raw[40:48], "little") == 0x1234
+
+
+def test_the_command_s_last_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = Outcome("x", "two", problems=["wrong"])
+    for found, last, status in (
+        ([Outcome("x", "one")], "passed 1/1", 0),
+        ([Outcome("x", "one"), bad], "passed 1/2", 1),
+        ([Outcome("x", "three", refused="no")], "passed 0/0", 1),
+    ):
+        monkeypatch.setattr(own, "run_all", lambda pattern, checks, found=found: iter(found))
+        monkeypatch.setattr(tirx, "run_all", lambda pattern, checks: iter(()))
+        monkeypatch.setattr(triton, "run_all", lambda pattern, checks: iter(()))
+        monkeypatch.setattr("sys.argv", ["peers"])
+        assert command.main() == status
+        assert capsys.readouterr().out.splitlines()[-1] == last
