@@ -113,3 +113,27 @@ def test_warps_of_two_ctas_with_one_number_are_two_threads() -> None:
     place = PEER + "mov.u32 %r64, 0;\nmapa.shared::cluster.u32 %r65, %r90, %r64;\n"
     body = place + warp("st.shared::cluster.b32 [%r65], %r60;\n", 1) + ARRIVE + WAIT
     assert rules(body, **BOTH) == {"RC-01"}
+
+
+def test_the_fence_after_init() -> None:
+    body = INIT + "bar.warp.sync -1;\n{}" + RELAXED + WAIT
+    assert rules(body.replace("{}", ""), "W", **BOTH) == {"MB-42"}
+    assert rules(body.replace("{}", "fence.mbarrier_init.release.cluster;\n"), "W", **BOTH) == set()
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        (ARRIVE + ARRIVE, "CB-01"),
+        (WAIT, "CB-01"),
+        ("mapa.shared::cluster.u32 %r62, %r94, 2;\n", "CB-07"),
+    ],
+)
+def test_faults_name_their_rule(body: str, rule: str) -> None:
+    assert rules(body, **BOTH) == {rule}
+
+
+def test_a_peer_that_has_exited() -> None:
+    """Rank 1 reads rank 0's memory for a while after that has ended."""
+    first = "setp.eq.u32 %p6, %r60, 0;\n@%p6 exit;\n"
+    assert "CB-06" in rules(PEER + FILL + first + "nanosleep.u32 100;\n" + SYNC + READ_PEER, **BOTH)

@@ -111,3 +111,13 @@ def test_the_formal_fence() -> None:
     before, after = one(MMA + DONE, 1) + OVER, TAKE + TAKEN + SYNC + FREE
     assert fired(before + after, "W") == {"TC-08"}
     assert fired(before + "tcgen05.fence::after_thread_sync;\n" + after, "W") == set()
+
+
+def test_one_accumulator_of_two_shapes() -> None:
+    other = f"mov.b32 %r32, {(1 << 4) | (32 >> 3 << 17) | (128 >> 4 << 24)};\n"
+    narrow = MMA.replace("%r31", "%r32")
+    before = CLEAR + FENCE + SYNC + other
+    end = DONE + "tcgen05.fence::after_thread_sync;\n"
+    rest = OVER + "tcgen05.fence::after_thread_sync;\n" + SYNC + FREE
+    assert fired(before + one(MMA + MMA + end, 1) + rest, "W") == set()
+    assert fired(before + one(MMA + narrow + end, 1) + rest, "W") == {"TC-01"}

@@ -50,6 +50,7 @@ def mbar_init(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
         barrier = WatchedBarrier(watch, place, plain.expected, watch.agent(frag, lane))
         cta.mbarriers[place] = barrier
         watch.barriers.append(barrier)
+    watch.unfenced_inits = True
     for agent in watch.agents(frag):
         watch.tick(agent)
 

@@ -75,8 +75,9 @@ def cluster_arrive(frag: Fragment, cta: Any) -> None:
     watch: Watch = cta.watch
     barrier = cta.cluster.barrier
     if isinstance(barrier, WatchedClusterBarrier):
-        agents = watch.agents(frag)
-        for agent in agents:
+        if watch.site.relaxed and watch.unfenced_inits:
+            watch.lint("MB-42", "W", "a relaxed arrive after mbarrier.init with no fence.mbarrier_init", frag)
+        for agent in watch.agents(frag):
             barrier.arrived_by(agent, relaxed=watch.site.relaxed)
     cluster_barrier.cluster_arrive(frag, cta)
 

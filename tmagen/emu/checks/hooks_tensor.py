@@ -232,7 +232,12 @@ def mma(
         if plan.a is not None:
             watch.reads(watch.tensor, plan.a, note, agent)
         if plan.d is not None:
-            accumulates(watch, watch.mma_stream(frag.warp.index, lane), plan.d, note, agent)
+            stream = watch.mma_stream(frag.warp.index, lane)
+            at = pick(d, lane)
+            if stream.shape != plan.shape and stream.address == at and pick(accumulate, lane):
+                watch.lint("TC-01", "W", "an MMA adds to an accumulator that one of another shape wrote", frag)
+            stream.shape, stream.address = plan.shape, at
+            accumulates(watch, stream, plan.d, note, agent)
     issue.mma(frag, cta, kind, d, a, b, idesc, accumulate, in_tmem, scale, disable)
 
 

@@ -42,6 +42,7 @@ FAMILIES = {
     "TL": "tcgen05.ld and tcgen05.st",
     "TC": "Tensor cores: tcgen05",
     "WG": "Tensor cores: wgmma",
+    "CB": "Clusters",
     "NB": "Named barriers and warps",
 }
 

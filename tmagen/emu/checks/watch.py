@@ -29,7 +29,7 @@ class Stream:
     ends of groups that are not waited for.
     """
 
-    __slots__ = ("accumulator", "committed", "complete", "count", "last", "read", "version")
+    __slots__ = ("accumulator", "address", "committed", "complete", "count", "last", "read", "shape", "version")
 
     def __init__(self, read: int, complete: int) -> None:
         self.read = read  # component: sources have been read
@@ -39,6 +39,8 @@ class Stream:
         # The last MMA's D, its access, and the version of tensor memory then.
         self.accumulator: Footprint | None = None
         self.last: Access | None = None
+        self.shape: tuple[str, int, int] | None = None  # of the last MMA, and where its D is
+        self.address = -1
         self.version = -1
 
 
@@ -67,6 +69,7 @@ class Watch:
         self.bulk: dict[int, Stream] = {}
         self.copies: dict[tuple[int, int], Stream] = {}  # cp.async of a warp and some lanes of it
         self.smallest_alloc = COLUMNS
+        self.unfenced_inits = False  # an mbarrier.init that no fence.mbarrier_init has followed
         self.wgmma_fenced: set[int] = set()  # warps that executed wgmma.fence since they last waited
         self.groups: dict[int, int] = {}  # component of each warpgroup
 
@@ -300,6 +303,8 @@ class Watch:
     def fence(self, frag: Fragment, name: str) -> None:
         """fence and membar."""
         capacity = self.clocks.capacity
+        if name.startswith("fence.mbarrier_init"):
+            self.unfenced_inits = False
         for agent in self.agents(frag):
             if name.startswith("fence.proxy.async"):
                 space = name.removeprefix("fence.proxy.async").removeprefix(".")

@@ -50,10 +50,10 @@ class Cluster:
     def peer(self, rank: int) -> Cta:
         """The CTA of a rank. Raises Fault where there is none, or none any more."""
         if not 0 <= rank < self.size:
-            raise Fault(f"CTA rank {rank} in a cluster of {self.size}: there is no such CTA")
+            raise Fault(f"CTA rank {rank} in a cluster of {self.size}: there is no such CTA", rule="CB-07")
         cta = self.ctas[rank]
         if not cta.live_warps:
-            raise Fault(f"the shared memory of CTA rank {rank} is used after that CTA has exited")
+            raise Fault(f"the shared memory of CTA rank {rank} is used after that CTA has exited", rule="CB-06")
         return cta
 
     # --- running ------------------------------------------------------------------------------------------------------

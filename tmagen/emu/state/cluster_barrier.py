@@ -22,7 +22,7 @@ class ClusterBarrier:
         """Raises Fault for a thread that has not waited since it last arrived."""
         warp, mask = fragment.warp, fragment.mask
         if self.owing.get(warp, 0) & mask:
-            raise Fault("barrier.cluster.arrive by a thread that did not wait since its last one")
+            raise Fault("barrier.cluster.arrive by a thread that did not wait since its last one", rule="CB-01")
         self.arrived[warp] = self.arrived.get(warp, 0) | mask
         self.owing[warp] = self.owing.get(warp, 0) | mask
         self.recheck()
@@ -74,7 +74,7 @@ def cluster_wait(fragment: Fragment, cta: Any, next_block: int, number: int) -> 
     barrier: ClusterBarrier = cta.cluster.barrier
     warp, mask = fragment.warp, fragment.mask
     if mask & ~barrier.owing.get(warp, 0):
-        raise Fault("barrier.cluster.wait by a thread that has not arrived")
+        raise Fault("barrier.cluster.wait by a thread that has not arrived", rule="CB-01")
     if not barrier.arrived.get(warp, 0) & mask:
         barrier.owing[warp] &= ~mask
         return next_block

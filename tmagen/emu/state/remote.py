@@ -107,7 +107,7 @@ def map_cta(frag: Fragment, cta: Any, address: Any, rank: Any, generic: bool) ->
     """mapa: the address of the same variable in the CTA of `rank`. Raises Fault for a rank that does not exist."""
     for lane in frag.lanes.lanes:
         if pick(rank, lane) >= cta.cluster.size:
-            raise Fault(f"mapa to CTA rank {pick(rank, lane)} in a cluster of {cta.cluster.size}")
+            raise Fault(f"mapa to CTA rank {pick(rank, lane)} in a cluster of {cta.cluster.size}", rule="CB-07")
     if generic:
         if rank.__class__ is ND:
             rank = rank.astype(np.uint64)
@@ -139,7 +139,7 @@ def receivers(cta: Any, place: int, barrier: int, mask: int | None, pair: bool) 
             )
         return [(target, holder)]
     if not mask or mask >> cta.cluster.size:
-        raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of {cta.cluster.size}")
+        raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of {cta.cluster.size}", rule="TM-10")
     ranks = [rank for rank in range(cta.cluster.size) if mask >> rank & 1]
     return [
         (cta.cluster.peer(rank), cta.cluster.peer((rank & ~1 | holder.rank & 1) if pair else rank)) for rank in ranks

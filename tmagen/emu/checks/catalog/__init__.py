@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from tmagen.emu.checks.catalog import barriers, copies, descriptors, mbarriers, proxies, races, tensor, wgmma
+from tmagen.emu.checks.catalog import barriers, clusters, copies, descriptors, mbarriers, proxies, races, tensor, wgmma
 
-__all__ = ["barriers", "copies", "descriptors", "mbarriers", "proxies", "races", "tensor", "wgmma"]
+__all__ = ["barriers", "clusters", "copies", "descriptors", "mbarriers", "proxies", "races", "tensor", "wgmma"]

@@ -104,6 +104,14 @@ add(
         "mbarrier.init", "race",
     ),
     Check(
+        "MB-42", "W", "Relaxed arrive at the cluster's barrier with no fence.mbarrier_init",
+        "A relaxed arrive publishes nothing but the mbarrier.init that fence.mbarrier_init covers. No instruction "
+        "comes of the fence, so it is told with --strict alone.",
+        "mbarrier.init, then barrier.cluster.arrive.relaxed.",
+        "fence.mbarrier_init.release.cluster by the thread that initialises; or a plain arrive.",
+        "membar/fence: fence.mbarrier_init", "lint",
+    ),
+    Check(
         "MB-45", "E", "mbarrier.inval before the last use",
         "Nothing orders the inval after an operation of another thread on the object, or threads still wait on it.",
         "Thread 0 invalidates right after its own wait; other warps may not have come to theirs.",

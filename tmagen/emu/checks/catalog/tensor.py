@@ -95,6 +95,14 @@ add(
         "tcgen05: Memory Consistency Model", "race",
     ),
     Check(
+        "TC-01", "W", "MMAs of different shapes or kinds on one accumulator",
+        "MMAs of one thread on one accumulator follow each other where shape and kind are the same; of others the "
+        "text says nothing.",
+        "The last K step with N = 64 after steps with N = 128.",
+        "Keep the shape, or commit and wait between them.",
+        "tcgen05: Memory Consistency Model, pipelined instructions", "lint",
+    ),
+    Check(
         "TC-03", "E", "MMAs of different threads on one accumulator, unordered",
         "MMAs of one thread follow each other. Those of another thread need a commit and a wait between.",
         "Two warps issue the halves of K into the same columns.",
