@@ -12,6 +12,7 @@ ALL = (
     ("benchmarks.compile",),
     ("benchmarks.emulate",),
     ("benchmarks.emulate", "--large"),
+    ("benchmarks.diff",),
     ("benchmarks.check",),
     ("benchmarks.check", "--large"),
 )

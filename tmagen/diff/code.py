@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tmagen.emu import Entry, Module, parse
 from tmagen.errors import Diagnostic, SpecError
-from tmagen.toolchain import Cubin, Nvcc, compile_cubin
+from tmagen.toolchain import Cubin, Nvcc, compile_cubin, compile_ptx
 
 FLAGS = ("-O3",)
 """What both sides are compiled with: figures of different flags say nothing about the kernels."""
@@ -42,6 +42,15 @@ def compile_ptx_text(ptx: str, name: str, nvcc: Nvcc, arch: str) -> Code:
         cubin = compile_cubin(nvcc, source, arch=arch, flags=FLAGS)
         seconds = time.perf_counter() - started
     return of_ptx(ptx, name, cubin=cubin, seconds=seconds)
+
+
+def ptx_of_text(text: str, name: str, nvcc: Nvcc, arch: str) -> Code:
+    """As :func:`compile_text`, without machine code: for code that the emulator alone runs."""
+    with tempfile.TemporaryDirectory(prefix="tmagen-") as folder:
+        source = Path(folder, f"{name}.cu")
+        source.write_text(text, encoding="utf-8")
+        ptx = compile_ptx(nvcc, source, arch=arch, flags=FLAGS)
+    return of_ptx(ptx.replace(str(source), source.name), name, text=text)
 
 
 def compile_text(text: str, name: str, nvcc: Nvcc, arch: str) -> Code:

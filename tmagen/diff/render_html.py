@@ -27,7 +27,7 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; bo
 td { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
 td.mark { font-weight: bold; }
 td.note { font-family: system-ui, sans-serif; color: var(--dim); }
-table.columns { table-layout: fixed; min-width: 60rem; }
+table.columns { table-layout: fixed; min-width: 48rem; }
 table.columns th:first-child { width: 1.2rem; }
 table.columns th:last-child { width: 28%; }
 table.facts th:nth-child(2) { width: 20%; }

@@ -66,7 +66,7 @@ class Results:
     problem: Problem
     cases: tuple[Case, ...]
     checks: tuple[Checked, ...]
-    left_ok: bool  # every run of the left ended, is right, and no error was found
+    left_ok: bool  # every run of the left ended and is right, and no check fires on it
     unjudged: str = ""  # why a side could not be judged
     reports: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a side's first error in full
 
@@ -109,7 +109,7 @@ def results(left: Runs, right: Runs, problem: Problem, *, seed: int = 0) -> Resu
     left_ok = (
         all(run.bits is not None and not run.strays for run in left.runs)
         and all(case.left_exact is not False for case in cases)
-        and not any(finding.level == "E" for finding in left.findings)
+        and not left.findings
     )
     reports = [(side.label, next((run.report for run in side.runs if run.report), ())) for side in (left, right)]
     return Results(

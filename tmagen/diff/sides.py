@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tmagen.diff.code import Code, compile_ptx_text, compile_text
+from tmagen.diff.code import Code, compile_ptx_text, compile_text, ptx_of_text
 from tmagen.diff.launching import launch_of_plan, launch_of_tirx
 from tmagen.diff.problem import Elements, Problem, trial_ctas
 from tmagen.emit import emit
@@ -67,9 +67,7 @@ def own_side(spec: Gemm, trial: Shape, nvcc: Nvcc) -> Side:
         trial_code = code
     else:
         trial_plan = plan(trial_spec)
-        trial_code = (
-            code if trial == spec.problem.shape else compile_text(emit(trial_plan), trial_plan.name, nvcc, arch)
-        )
+        trial_code = code if trial == spec.problem.shape else ptx_of_text(emit(trial_plan), trial_plan.name, nvcc, arch)
     return Side(
         label="tmagen",
         made_by=to_command(spec),
@@ -94,12 +92,14 @@ def tirx_side(spec: Gemm, shape: Shape, trial: Shape, nvcc: Nvcc) -> Side:
     full, small = build_scripts(scripts)
     arch = spec.target.value
     with ThreadPoolExecutor(2) as pool:
-        codes = list(pool.map(lambda kernel: compile_text(kernel.text, "tirx", nvcc, arch), (full, small)))
+        small_code = pool.submit(ptx_of_text, small.text, "tirx", nvcc, arch)
+        code = compile_text(full.text, "tirx", nvcc, arch)
+        trial_code = small_code.result()
     return Side(
         label="TIRx",
         made_by=f"{to_command(asked)} --backend tirx-cuda",
-        code=codes[0],
-        trial=codes[1],
+        code=code,
+        trial=trial_code,
         launch=lambda problem, at: launch_of_tirx(full, at),
         trial_launch=lambda problem, at: launch_of_tirx(small, at),
     )

@@ -36,11 +36,11 @@ def _empty(shape: Shape) -> Diagnostic:
     if shape.k == 0:
         return Diagnostic(
             "k = 0: a TIRx script loops over K tiles and stores what the MMAs left, so nothing would write the zeros",
-            hint="the cuda backend, which takes any shape",
+            hint="--backend cuda, which takes any shape",
         )
     return Diagnostic(
         f"m, n = {shape.m}, {shape.n}: a TIRx kernel has a grid of its own size, and an empty one cannot be launched",
-        hint="the cuda backend, which launches nothing then",
+        hint="--backend cuda, which launches nothing then",
     )
 
 
