@@ -115,8 +115,7 @@ def _run(
         record["shared"],
         _params(case, record, entry, problem, shape, scratch.address),
     )
-    checked = {"checks": True} if checks else {}
-    return emu.run(module, launch, problem.memory, completion=completion, **checked)  # type: ignore[arg-type]
+    return emu.run(module, launch, problem.memory, completion=completion, checks=checks)
 
 
 def _params(
