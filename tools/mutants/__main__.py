@@ -2,7 +2,8 @@
 """python -m tools.mutants: break kernels one way after another, and print which rule told of it.
 
 A mutant counts as caught when one of the rules that its row names fires, or, where the row names none, when the run
-ends as the row says. False alarms are findings of severity E on kernels as they are, over shapes, completions and seeds.
+ends as the row says. False alarms are findings of severity E on kernels as they are, over shapes, completions and
+seeds.
 """
 
 from __future__ import annotations
