@@ -93,6 +93,15 @@ MUTATIONS = [
         r"if \(warp == 0 && ptx::elect_sync\(\)\) \{ (for \(uint32_t box)",
         r"if (threadIdx.x == 0) { \1",
     ),
+    Mutation(
+        "tile that never advances", r"next_id \+= gridDim\.x;", "", ("never ends: the CTA comes back to the state",)
+    ),
+    Mutation(
+        "K tile that never advances",
+        r"(for \(uint32_t k = 0; k < k_tiles;) \+\+k",
+        r"\1 k = min(k, 0u)",
+        ("never ends: the CTA comes back to the state",),
+    ),
     Mutation("another stream", r"config\.stream = stream;", "", ("on another stream",)),
     Mutation(
         "shared memory not asked for",

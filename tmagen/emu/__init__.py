@@ -5,7 +5,7 @@ afterwards.
 
 from __future__ import annotations
 
-from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged, ParseError
+from tmagen.emu.errors import Deadlock, EmulatorError, Endless, Fault, NotJudged, ParseError
 from tmagen.emu.launch import Launch, RunResult
 from tmagen.emu.machine import run
 from tmagen.emu.memory import Allocation, GlobalMemory
@@ -17,6 +17,7 @@ __all__ = [
     "Allocation",
     "Deadlock",
     "EmulatorError",
+    "Endless",
     "Entry",
     "Fault",
     "GlobalMemory",

@@ -104,3 +104,10 @@ class Deadlock(EmulatorError):
 
     kind: ClassVar[str] = "deadlock"
     exit_code: ClassVar[int] = 1
+
+
+class Endless(EmulatorError):
+    """The kernel never ends though somebody can run at all times. `detail` has who loops where."""
+
+    kind: ClassVar[str] = "never ends"
+    exit_code: ClassVar[int] = 1

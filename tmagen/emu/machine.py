@@ -25,6 +25,7 @@ from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.module import Module
 from tmagen.emu.state.cluster import Cluster
 from tmagen.emu.state.cta import Context
+from tmagen.emu.state.endless import MAX_ROUNDS
 from tmagen.emu.state.engine import POLICIES
 
 Progress = Callable[[int, int], None]
@@ -48,6 +49,8 @@ def run(
     listener: Listener | None = None,
     checks: bool = False,
     strict: bool = False,
+    any_leader: bool = False,
+    max_rounds: int = MAX_ROUNDS,
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
@@ -59,13 +62,19 @@ def run(
     With `checks` the run is observed: `findings` of the result, or of the error that ends the run, are the races and
     other broken rules (see `checks`); `strict` adds formal rules and what one run cannot settle.
 
-    Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait; ValueError
-    for a wrong argument.
+    elect.sync takes the lowest lane, as hardware is seen to and shipping kernels rely on; with `any_leader` newest-first
+    and random completion take another.
+
+    A CTA whose state comes back again and again never ends; neither does one, it is taken, that has not ended after
+    `max_rounds` turns of each of its warps (see `state/endless.py`).
+
+    Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait, Endless when
+    some run for ever; ValueError for a wrong argument.
     """
     if completion not in POLICIES:
         raise ValueError(f"completion {completion!r} is not one of {', '.join(POLICIES)}")
-    if jobs < 1:
-        raise ValueError(f"jobs = {jobs}")
+    if jobs < 1 or max_rounds < 1:
+        raise ValueError(f"jobs = {jobs}, max_rounds = {max_rounds}")
     if listener is not None and jobs > 1:
         raise ValueError("a listener hears one process alone: jobs = 1")
     started = time.perf_counter()
@@ -83,7 +92,9 @@ def run(
         seed,
         symbols,
         listener=listener,
+        any_leader=any_leader,
         sm_count=_SM_COUNT.get(_target(module), 148),
+        max_rounds=max_rounds,
     )
     if checks:
         context.session = Session(program, memory, context.shared_end, strict=strict)

@@ -75,7 +75,9 @@ def _why(cta: Any, fragment: Fragment) -> tuple[str, ...]:
         block = cta.program.first_instruction(fragment.pc)
         waits = "waits for the other lanes of its warp"
         return (waits,) if block is None else (instruction_place(block), f"  {_name(block)} {waits}")
-    return ("looks at memory again and again",)
+    block = cta.program.first_instruction(fragment.pc)
+    looks = "looks at memory again and again"
+    return (looks,) if block is None else (instruction_place(block), f"  {looks}")
 
 
 def _name(instruction: Instruction) -> str:

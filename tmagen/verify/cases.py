@@ -28,6 +28,9 @@ from tmagen.verify.reference import Reference, bounded_reference, exact_referenc
 from tmagen.verify.report import CaseReport, Verdict
 
 _SMALL_PROBLEM = 1 << 26  # multiply-adds below which starting another process costs more than it saves
+_LEAST_STEP = (64, 16, 32)  # elements of M, N and K
+_ROUNDS_A_STEP = 32
+_LEAST_ROUNDS = 20_000
 _LEAST_K = 64  # a shorter K costs a tile no less
 
 
@@ -227,8 +230,17 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) 
         progress=settings.progress.step,
         checks=checks,
         strict=settings.strict,
+        max_rounds=_rounds_for(bench.problem.shape),
     )
     return result.findings
+
+
+def _rounds_for(shape: Shape) -> int:
+    """Turns of its warps after which a CTA is taken to be endless, though it computed all of D: many for each of the
+    smallest steps of a kernel.
+    """
+    m, n, k = (-(-size // least) for size, least in zip((shape.m, shape.n, shape.k), _LEAST_STEP, strict=True))
+    return _LEAST_ROUNDS + _ROUNDS_A_STEP * m * n * (k + 1)
 
 
 def changed_inputs(buffers: Buffers, inputs: Inputs | None) -> tuple[str, ...]:

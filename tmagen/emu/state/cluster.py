@@ -13,6 +13,7 @@ from tmagen.emu.report import waiting_lines
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
 from tmagen.emu.state.convergence import Warp
 from tmagen.emu.state.cta import Context, Cta
+from tmagen.emu.state.endless import FIRST_ROUND, Watchdog
 
 _POLL_LIMIT = 1_000_000
 
@@ -32,6 +33,8 @@ class Cluster:
         self.barrier = ClusterBarrier(self)
         self.context = context
         self.idle_polls = 0
+        self._watchdog: Watchdog | None = None
+        self.watch_from = FIRST_ROUND
         self.ctas: list[Cta] = []
         for rank in range(self.size):
             within = coordinates(rank, shape)
@@ -69,10 +72,14 @@ class Cluster:
         engine = ctas[0].engine
         eager = ctas[0].eager
         limit = 4 * ctas[0].nwarps
+        rounds = 0
         try:
             while True:
                 # In rounds: whatever the order within one, no warp gets two turns more than another.
                 while queue:
+                    rounds += 1
+                    if rounds >= self.watch_from:
+                        self._watch(rounds)
                     if not eager:
                         engine.order(queue)
                     for _ in range(len(queue)):
@@ -107,6 +114,13 @@ class Cluster:
             unknown = NotJudged(f"the emulator failed with {type(error).__name__}: {error}")
             raise warp.cta.locate(unknown.with_traceback(error.__traceback__), warp) from error
 
+    def _watch(self, rounds: int) -> None:
+        """This takes long: is it endless?"""
+        if self._watchdog is None:
+            self._watchdog = Watchdog(self, self.context.max_rounds)
+            self.watch_from = 0
+        self._watchdog.look(rounds)
+
     def step(self) -> bool:
         """Nobody can run: complete an asynchronous operation. False where none is outstanding."""
         engines = [cta.engine for cta in self.ctas if cta.engine.pending]
@@ -122,13 +136,22 @@ class Cluster:
         if self.step():
             self.idle_polls = 0
         elif self.idle_polls > _POLL_LIMIT:
-            context = self.context
-            if context.program.uses_global_atomics and self.count != (1, 1, 1):
-                raise NotJudged("CTAs that wait for each other through global memory: they run one after another here")
-            raise Deadlock(
-                f"threads look at memory again and again ({self.idle_polls:,} times) and nothing changes",
-                detail=[line for cta in self.ctas for line in waiting_lines(cta)],
-            )
+            raise self.poll_deadlock()
+
+    @property
+    def looks_in_vain(self) -> bool:
+        """Whether threads have looked at memory since something last changed."""
+        return self.idle_polls > 0 or any(cta.polls for cta in self.ctas)
+
+    def poll_deadlock(self) -> EmulatorError:
+        """Threads look at memory, and what they look for never comes."""
+        context = self.context
+        if context.program.uses_global_atomics and self.count != (1, 1, 1):
+            return NotJudged("CTAs that wait for each other through global memory: they run one after another here")
+        return Deadlock(
+            "threads look at memory again and again and nothing changes",
+            detail=[line for cta in self.ctas for line in waiting_lines(cta)],
+        )
 
     def _deadlock(self) -> Deadlock:
         lines = [line for cta in self.ctas for line in waiting_lines(cta)]

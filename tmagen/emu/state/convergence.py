@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ BLOCK, SWITCH, GONE = -1, -2, -3
 _AGAIN = -16
 _ALL, _NONE = b"\x01" * 32, b"\x00" * 32
 _FAR = 1 << 60
+LONG_TURN, LONG_WAY = 55_440, 5_040
+"""Blocks, and waits or divergences, after which a turn ends that nothing else has ended. A loop of a few is then where
+it was before: they are multiples of many numbers."""
 
 
 class LaneSet:
@@ -121,7 +125,7 @@ class Warp:
     def run(self) -> None:
         """Run until all fragments wait, or one gives way to the other warps."""
         cta, blocks, fragments = self.cta, self.program.blocks, self.fragments
-        while True:
+        for _ in repeat(None, LONG_WAY):
             if len(fragments) == 1:
                 fragment = fragments[0]
                 if fragment.state == CONVERGE and not self._released(fragment):
@@ -129,18 +133,28 @@ class Warp:
                 if fragment.state:
                     return
                 pc = fragment.pc
-                while pc >= 0:
+                for _ in repeat(None, LONG_TURN):
                     fragment.pc = pc
                     pc = blocks[pc](fragment, cta)
+                    if pc < 0:
+                        break
+                else:
+                    fragment.pc = pc
+                    return self._give_way()
             else:
                 chosen = self._choose()
                 if chosen is None:
                     return
                 fragment, limit, stops = chosen
                 pc = fragment.pc
-                while 0 <= pc < limit and pc not in stops:
+                for _ in repeat(None, LONG_TURN):
                     fragment.pc = pc
                     pc = blocks[pc](fragment, cta)
+                    if not 0 <= pc < limit or pc in stops:
+                        break
+                else:
+                    fragment.pc = pc
+                    return self._give_way()
                 if pc >= 0:
                     fragment.pc = pc
                     continue
@@ -155,6 +169,14 @@ class Warp:
                     cta.idle()
             elif not fragments:
                 return
+        self._give_way()
+
+    def _give_way(self) -> None:
+        """A turn has become so long that it may be endless: let the others run, and have the cluster looked at."""
+        self.cta.cluster.watch_from = 0
+        if not self.queued:
+            self.queued = True
+            self.queue.append(self)
 
     def _released(self, fragment: Fragment) -> bool:
         """Whether a lone fragment that waits for lanes has all that are alive."""

@@ -21,6 +21,7 @@ from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.report import place_in_shared
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
+from tmagen.emu.state.endless import MAX_ROUNDS
 from tmagen.emu.state.engine import ASYNC, TENSOR, Engine, make_engine
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.state.warpgroup import members_of
@@ -48,9 +49,11 @@ class Context:
     listener: Any = None
     session: Any = None  # of a checked run
     sm_count: int = 148
+    max_rounds: int = MAX_ROUNDS
     next_cluster: Callable[[], int | None] | None = None  # gives clusters that have not been launched
     _asked: int = 0
     _random: random.Random | None = None
+    any_leader: bool = False  # whether elect.sync may take another lane than the lowest
     _leaders: dict[int, int] = field(default_factory=dict)  # of elect.sync, by membermask
 
     def take_cluster(self) -> int | None:
@@ -80,15 +83,15 @@ class Context:
         return lambda columns: columns * generator.randrange(1, COLUMNS // columns)
 
     def leader(self, mask: int) -> int:
-        """The lane that elect.sync takes of a membermask, the same for the whole run: the lowest, with newest-first
-        completion the highest, with random completion another than the lowest (PTX ISA, "elect.sync": the leader is
-        deterministic, and otherwise left open).
+        """The lane that elect.sync takes of a membermask, the same for the whole run: the lowest. Where any may be
+        taken, newest-first completion takes the highest and random completion another than the lowest (PTX ISA,
+        "elect.sync": the leader is deterministic, and otherwise left open; CUTLASS asserts that it is the lowest).
         """
+        lowest = (mask & -mask).bit_length() - 1
+        if not self.any_leader or self.completion in ("eager", "lazy"):
+            return lowest
         if self.completion == "newest-first":
             return mask.bit_length() - 1
-        lowest = (mask & -mask).bit_length() - 1
-        if self.completion != "random":
-            return lowest
         found = self._leaders.get(mask)
         if found is None:
             others = [lane for lane in range(lowest + 1, 32) if mask >> lane & 1]
