@@ -39,8 +39,8 @@ generator. This page is written by `make regen` from the emulator's own registry
 - **Asynchronous completion** by policy: `eager` (at once), `lazy` (as late as the waits allow, first in first out),
   `newest-first` (TMA newest first, after tensor work) and `random` (seeded). Data move when an operation completes.
 - **What else is left open** goes with the policy: TMEM of a CTA starts at column 0 with `eager`, and where another
-  CTA of the SM would leave room with the others; `elect.sync` takes the lowest lane, with `newest-first` the highest
-  and with `random` another one, the same throughout a run.
+  CTA of the SM would leave room with the others. `elect.sync` takes the lowest lane, as CUTLASS asserts; `verify` has
+  `newest-first` take the highest and `random` another one, the same throughout a run.
 
 ## What it says
 

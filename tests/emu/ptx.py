@@ -43,6 +43,7 @@ def execute(
     completion: str = "eager",
     jobs: int = 1,
     seed: int = 0,
+    any_leader: bool = False,
 ) -> npt.NDArray[np.uint8]:
     """Run `body` with %rd1 = the output (zeros at first) and %rd2, ... = the inputs; the output's bytes."""
     memory = GlobalMemory()
@@ -56,7 +57,7 @@ def execute(
     kernel = module(body, pointers=len(addresses), declarations=declarations, directives=directives)
     params = b"".join(a.to_bytes(8, "little") for a in addresses)
     launch = Launch("k", (grid, 1, 1), (threads, 1, 1), dynamic_smem_bytes=smem, params=params)
-    run(kernel, launch, memory, completion=completion, jobs=jobs, seed=seed)
+    run(kernel, launch, memory, completion=completion, jobs=jobs, seed=seed, any_leader=any_leader)
     return out.data
 
 

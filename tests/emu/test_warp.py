@@ -73,7 +73,7 @@ def test_elect_takes_the_lowest_member_once() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mask", [0xFFFFFFFF, 0xFFFFFFF0, 0x80000001, 0x00000100])
-def test_elect_takes_another_member_where_completion_is_random(mask: int, seed: int) -> None:
+def test_elect_takes_another_member_where_any_may_lead(mask: int, seed: int) -> None:
     member = [bool(mask >> lane & 1) for lane in range(32)]
     body = LANE + "mov.u32 %r5, 0;\nmov.u32 %r7, %laneid;\nshl.b32 %r6, 1, %r7;\n"
     body += f"and.b32 %r6, %r6, {mask};\nsetp.eq.u32 %p2, %r6, 0;\n@%p2 bra $out;\n"
@@ -81,7 +81,7 @@ def test_elect_takes_another_member_where_completion_is_random(mask: int, seed: 
     for _ in range(3):
         body += f"elect.sync %r3|%p1, {mask};\nselp.u32 %r4, 1, 0, %p1;\nadd.u32 %r5, %r5, %r4;\n"
     body += "$out:\n" + STORE
-    found = words(body, count=64, threads=64, completion="random", seed=seed)
+    found = words(body, count=64, threads=64, completion="random", seed=seed, any_leader=True)
     assert found[:32] == found[32:]
     (leader,) = (lane for lane in range(32) if found[lane])
     assert found[leader] == 3
@@ -90,7 +90,8 @@ def test_elect_takes_another_member_where_completion_is_random(mask: int, seed: 
     assert (leader != lowest) == (sum(member) > 1)
     highest = 31 - member[::-1].index(True)
     for completion, lane in (("eager", lowest), ("lazy", lowest), ("newest-first", highest)):
-        assert words(body, threads=64, completion=completion)[lane] == 3
+        assert words(body, threads=64, completion=completion, any_leader=True)[lane] == 3
+    assert words(body, threads=64, completion="random", seed=seed)[lowest] == 3
 
 
 def test_elected_lane_runs_alone_and_comes_back() -> None:

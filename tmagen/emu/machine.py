@@ -62,8 +62,8 @@ def run(
     With `checks` the run is observed: `findings` of the result, or of the error that ends the run, are the races and
     other broken rules (see `checks`); `strict` adds formal rules and what one run cannot settle.
 
-    elect.sync takes the lowest lane, as hardware is seen to and shipping kernels rely on; with `any_leader` newest-first
-    and random completion take another.
+    elect.sync takes the lowest lane, as hardware is seen to and shipping kernels rely on; with `any_leader`,
+    newest-first and random completion take another.
 
     A CTA whose state comes back again and again never ends; neither does one, it is taken, that has not ended after
     `max_rounds` turns of each of its warps (see `state/endless.py`).

@@ -230,6 +230,7 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) 
         progress=settings.progress.step,
         checks=checks,
         strict=settings.strict,
+        any_leader=True,
         max_rounds=_rounds_for(bench.problem.shape),
     )
     return result.findings
