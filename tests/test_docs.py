@@ -38,6 +38,7 @@ def test_the_excerpt_in_the_readme_is_emitted() -> None:
 
 
 def test_the_message_in_the_docs_is_the_real_one(capsys: pytest.CaptureFixture[str]) -> None:
-    (shown,) = re.findall(r"\$ tmagen emit --pipe-depth 7\n(.*?)```", (ROOT / "docs/ir.md").read_text(), flags=re.DOTALL)
+    page = (ROOT / "docs/ir.md").read_text()
+    (shown,) = re.findall(r"\$ tmagen emit --pipe-depth 7\n(.*?)```", page, flags=re.DOTALL)
     assert main(["emit", "--pipe-depth", "7"]) == 2
     assert capsys.readouterr().err == shown

@@ -25,8 +25,8 @@ _SMALL = (
 _APART = (Shape(129, 203, 71), Shape(200, 520, 328))
 _APART_CHUNKS = (1, 3, 2)  # of 16 bytes, between the rows of A, B and D
 
-# Tried in this order until the grid stops growing with the shape: each CTA then has several tiles. K is an odd number of
-# tiles for each size that they have, so that a ring is left in the middle and has to go on from there with the next tile.
+# Tried in this order until the grid stops growing with the shape: each CTA then has several tiles. K is an odd number
+# of tiles of each size, so that a ring is left in the middle and has to go on from there with the next tile.
 _MANY_TILES = (Shape(1000, 336, 280), Shape(1288, 1288, 280), Shape(1600, 1544, 280), Shape(1664, 3080, 280))
 
 StaticShape = tuple[int | None, int | None, int | None]
