@@ -25,6 +25,7 @@ from tmagen.toolchain import (
 )
 from tmagen.toolchain import nvcc as nvcc_module
 from tmagen.toolchain.errors import trim_output
+from tmagen.toolchain.process import run
 
 SOURCE = """\
 extern "C" __global__ void __launch_bounds__(64) twice(float* x) {
@@ -110,6 +111,22 @@ def test_no_compiler_at_all_says_how_to_install_one(fresh_search: pytest.MonkeyP
         find_nvcc()
     assert 'pip install "tmagen[toolchain]"' in raised.value.report()
     assert "no such file" in raised.value.report(), "what CUDA_HOME names is mentioned"
+
+
+def test_a_folder_for_temporary_files_that_is_not_there_is_passed_over(
+    fresh_search: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fresh_search.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    fresh_search.setattr(tempfile, "tempdir", None)
+    assert find_nvcc().passed_over == ()
+
+    def fails() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/x']")
+
+    fresh_search.setattr(tempfile, "gettempdir", fails)
+    with pytest.raises(ToolchainError, match="there is no directory for temporary files") as raised:
+        run(["true"])
+    assert raised.value.diagnostic.hint == "TMPDIR, set to one that can be written"
 
 
 def test_missing_host_compiler_is_named(fresh_search: pytest.MonkeyPatch, tmp_path: Path, nvcc: Nvcc) -> None:

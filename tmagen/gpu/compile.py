@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tmagen.gpu.errors import MissingError
-from tmagen.hostrun.source import find_namespace
+from tmagen.hostrun.source import find_namespace, includable
 from tmagen.ir import DType, Target
 from tmagen.toolchain import CompileError, KernelResources, Nvcc, compile_cubin, compile_object, link_host
 
@@ -115,9 +115,9 @@ def launch_library(source: Path, target: Target, nvcc: Nvcc) -> LaunchLibrary:
     with tempfile.TemporaryDirectory(prefix="tmagen-") as place:
         folder = Path(place)
         unit = folder / "unit.cu"
-        quoted = '"' + str(source.absolute()).replace("\\", "\\\\").replace('"', '\\"') + '"'
-        unit.write_text(_UNIT.format(source=quoted, namespace=namespace))
-        flags = ["-Xcompiler", "-fPIC", _EXTERN_C, f"-I{source.absolute().parent}"]
+        included, beside = includable(source, folder)
+        unit.write_text(_UNIT.format(source=f'"{included}"', namespace=namespace))
+        flags = ["-Xcompiler", "-fPIC", _EXTERN_C, f"-I{beside}"]
         built = compile_object(nvcc, unit, folder, arch=target.value, flags=flags)
         path = folder / "kernel.so"
         link_host([built.path], path, flags=["-shared", *(f"-L{d}" for d in nvcc.library_dirs), *_RUNTIME])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,13 @@ class Finished:
 def run(
     command: Sequence[str | Path], *, cwd: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Finished:
-    """Runs `command` to its end, its temporary files in `cwd` where one is given.
+    """Runs `command` to its end, its temporary files in `cwd` where one is given, else where Python's own go: a TMPDIR
+    that cannot be written to is passed over.
 
     Raises ToolchainError if the program cannot be started.
     """
     variables = {**os.environ, "LC_ALL": "C", **(environment or {})}
-    if cwd is not None:
-        variables["TMPDIR"] = str(cwd)
+    variables["TMPDIR"] = _temporary() if cwd is None else str(cwd)
     try:
         done = subprocess.run(
             [str(part) for part in command],
@@ -46,3 +47,11 @@ def run(
         reason = error.strerror or str(error)
         raise ToolchainError(Diagnostic(f"cannot run {command[0]}: {reason}")) from error
     return Finished(done.returncode, done.stdout + done.stderr)
+
+
+def _temporary() -> str:
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError as error:
+        hint = "TMPDIR, set to one that can be written"
+        raise ToolchainError(Diagnostic("there is no directory for temporary files", hint=hint)) from error
