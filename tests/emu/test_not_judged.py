@@ -17,6 +17,7 @@ UNKNOWN = [
     "mov.b128 %rd2, %rd3;",
     "fence.proxy.async.nonsense;",
     "fence.acq_rel;",
+    "fence.acquire.sync_restrict::shared::cta.cluster;",
     "ld.shared.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%r9];",
     "ld.shared.weird.u32 %r1, [%r2];",
     "mbarrier.try_wait.parity.layout::v1.shared.b64 %p1, [%r1], 0;",

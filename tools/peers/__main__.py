@@ -3,6 +3,7 @@
 
     python -m tools.peers                 all of them
     python -m tools.peers --only sm90     those whose name holds a text
+    python -m tools.peers --cutlass       CUTLASS's too, with checks; nvcc takes most of a minute for each
     python -m tools.peers --no-checks     values alone, without the checks for races and broken rules
 
 Triton is installed below build/peers, apart from the project's environment. The last line is `passed N/N`; the exit
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import chain
 
-from tools.peers import own, tirx, triton
+from tools.peers import cutlass, own, tirx, triton
 from tools.peers.outcome import Outcome, table
 
 
@@ -23,12 +25,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT", help="kernels whose name holds TEXT")
     parser.add_argument("--no-checks", action="store_true", help="compare values alone")
+    parser.add_argument("--cutlass", action="store_true", help="CUTLASS's kernels too: minutes of nvcc")
     arguments = parser.parse_args()
     outcomes: list[Outcome] = []
-    for source in (own, tirx, triton):
-        for outcome in source.run_all(arguments.only, not arguments.no_checks):
-            print(f"{outcome.source} {outcome.kernel}: {outcome.verdict}", flush=True)
-            outcomes.append(outcome)
+    found = [source.run_all(arguments.only, not arguments.no_checks) for source in (own, tirx, triton)]
+    found += [cutlass.run_all(arguments.only)] if arguments.cutlass else []
+    for outcome in chain.from_iterable(found):
+        print(f"{outcome.source} {outcome.kernel}: {outcome.verdict}", flush=True)
+        outcomes.append(outcome)
     print()
     print("\n".join(table(outcomes)))
     for outcome in outcomes:

@@ -240,6 +240,9 @@ def red(cx: Emitter, ins: Instruction) -> None:
 
 _FENCES = frozenset(
     "fence.proxy.async fence.proxy.async.global fence.proxy.async.shared::cta fence.proxy.async.shared::cluster "
+    "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster "
+    "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster "
+    "fence.acquire.sync_restrict::shared::cluster.cluster fence.release.sync_restrict::shared::cta.cluster "
     "fence.proxy.alias fence.mbarrier_init.release.cluster membar.cta membar.gl membar.sys membar.gpu".split()
 )
 
