@@ -47,7 +47,7 @@ generator. This page is written by `make regen` from the emulator's own registry
 | outcome | exit code of `verify` | meaning |
 |---|---|---|
 | deadlock | 1 | no warp can run: who waits where, on which barrier and phase, with what still owed |
-| never ends | 1 | a CTA that can run for ever: its state comes back, or it has had many times the turns that the problem takes; who loops where |
+| never ends | 1 | a CTA that can run for ever: its state comes back, or it took far too many turns; who loops where |
 | fault | 1 | an address, barrier, descriptor or allocation that the PTX ISA forbids, at its PTX and source line |
 | wrong values | 1 | which elements of D differ, and the pattern |
 | not judged | 2 | an instruction or a form of one that is not known: never skipped |
