@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any
@@ -14,9 +13,8 @@ from tmagen.errors import Diagnostic, SpecError, printable
 from tmagen.ir import Gemm, Layout, Shape, Target
 from tmagen.legality import require_legal
 from tmagen.typecheck import INT_BITS
-from tmagen.words import nearest, one_of, shown
+from tmagen.words import nearest, one_of, shown, toml_key
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHOWN_CHARACTERS = 60
 
 _TOML_TYPES = {
@@ -65,20 +63,9 @@ def _flattened(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in document.items():
         if name in sections and isinstance(value, dict):
             for key, member in value.items():
-                yield f"{name}.{_key(key)}", member
+                yield f"{name}.{toml_key(key)}", member
         else:
-            yield _key(name), value
-
-
-def _key(key: str) -> str:
-    """One part of a dotted key: bare, or in quotes, with an escape for what no line of text holds."""
-    if _BARE.fullmatch(key):
-        return key
-    quoted = key[:_SHOWN_CHARACTERS].replace("\\", "\\\\").replace('"', '\\"')
-    quoted = "".join(
-        c if c.isprintable() else f"\\u{ord(c):04X}" if ord(c) < 0x10000 else f"\\U{ord(c):08X}" for c in quoted
-    )
-    return f'"{quoted}"'
+            yield toml_key(name), value
 
 
 def _read(key: str, value: Any) -> Any:

@@ -36,6 +36,19 @@ def named(path: str) -> str:
     return path if path.isprintable() and path.strip() == path != "" else repr(path)
 
 
+def toml_key(key: str) -> str:
+    """One part of a dotted key of TOML, cut to a readable length: bare, or in quotes, with an escape for what no line
+    of text holds.
+    """
+    if key and key.isascii() and all(c.isalnum() or c in "_-" for c in key):
+        return key[:_SHOWN_CHARACTERS]
+    quoted = key[:_SHOWN_CHARACTERS].replace("\\", "\\\\").replace('"', '\\"')
+    quoted = "".join(
+        c if c.isprintable() else f"\\u{ord(c):04X}" if ord(c) < 0x10000 else f"\\U{ord(c):08X}" for c in quoted
+    )
+    return f'"{quoted}"'
+
+
 def unreadable(path: str) -> str | None:
     """Why a path leads to no file that has something in it and can be read; None if it does."""
     try:

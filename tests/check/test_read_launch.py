@@ -101,6 +101,11 @@ BAD: list[tuple[str, str, str]] = [
     ("[buffers.A]", '[buffers."A B"]', "a buffer's name is letters, digits and _"),
     ("[buffers.A]", "[buffers]\nA = 3\n[buffers.C]", "buffers.A = 3 is an integer; it takes a table"),
     ("grid = [4, 2]", "grid = = 4", "is no TOML"),
+    ("grid = [4, 2]", r"grid = [4, 2]" + '\n"\\u001b\\nb" = 1', r'"\u001B\u000Ab" is no key of a launch file'),
+    ("ld = 72", "'' = 72", 'buffers.A."" is no key of buffers.A'),
+    ("s32 = -1", r'"s\n32" = -1', r'params[2].struct[0]."s\u000A32" is no kind of parameter'),
+    ("[buffers.A]", r'[buffers."A\n"]', r'buffers."A\u000A": a buffer'),
+    ("[buffers.A]", "[buffers]\n'A B' = 3\n[buffers.C]", 'buffers."A B" = 3 is an integer; it takes a table'),
 ]
 
 

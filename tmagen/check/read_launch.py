@@ -16,7 +16,7 @@ from tmagen.check.read_params import read_params
 from tmagen.check.spec import BufferSpec, Dim3, ExpectSpec, LaunchSpec
 from tmagen.check.table import Table
 from tmagen.errors import Diagnostic, SpecError
-from tmagen.words import nearest
+from tmagen.words import named, nearest
 
 KEYS = ("kernel", "grid", "block", "cluster", "dynamic_smem_bytes", "buffers", "maps", "params", "expect")
 BUFFER_KEYS = ("dtype", "shape", "ld", "strides", "fill", "align", "writable")
@@ -34,7 +34,8 @@ def from_toml(text: str, source: str = "launch file") -> LaunchSpec:
         document = loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a plain ValueError
         reason = "tables or arrays are nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise SpecError(Diagnostic(f"{source} is no TOML: {reason[:200]}")) from None
+        said = " ".join(reason[:200].split())
+        raise SpecError(Diagnostic(f"{named(source)} is no TOML: {said}")) from None
     return from_mapping(document, source)
 
 
@@ -63,7 +64,7 @@ def from_mapping(document: Mapping[str, Any], source: str = "launch") -> LaunchS
     if not problems:
         check_expects(spec, problems)
     if problems:
-        raise SpecError(*(Diagnostic(f"{source}: {d.message}", d.detail, d.hint) for d in problems))
+        raise SpecError(*(Diagnostic(f"{named(source)}: {d.message}", d.detail, d.hint) for d in problems))
     return spec
 
 

@@ -12,7 +12,7 @@ from tmagen.check.elements import ELEMENTS, Element, narrowed
 from tmagen.check.spec import MapValue, ParamSpec, Pointer, Raw, Struct
 from tmagen.check.table import Table
 from tmagen.errors import Diagnostic
-from tmagen.words import nearest
+from tmagen.words import nearest, toml_key
 
 FORMS = ("pointer", "map", "map_pointer", "struct", "bytes")
 _MODIFIERS = {"pointer": ("offset",), "bytes": ("align",)}
@@ -50,7 +50,9 @@ class _Reader:
         if unknown:
             detail = f"it takes one of {', '.join(known)}"
             hint = nearest(str(unknown[0]), known)
-            self.problems.append(Diagnostic(f"{path}.{str(unknown[0])[:60]} is no kind of parameter", (detail,), hint))
+            self.problems.append(
+                Diagnostic(f"{path}.{toml_key(str(unknown[0]))} is no kind of parameter", (detail,), hint)
+            )
         else:
             said = f"says {' and '.join(forms)}" if forms else "is empty"
             self.problems.append(Diagnostic(f"{path} {said}; it takes one of {', '.join(known)}"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from tmagen.errors import Diagnostic
-from tmagen.words import nearest, one_of, shown
+from tmagen.words import nearest, one_of, shown, toml_key
 
 V = TypeVar("V")
 
@@ -22,8 +22,8 @@ class Table:
     def __init__(self, value: Mapping[str, Any], path: str, problems: list[Diagnostic]) -> None:
         self.value, self.path, self.problems = value, path, problems
 
-    def at(self, key: str) -> str:
-        return f"{self.path}.{key}" if self.path else key
+    def at(self, *keys: str) -> str:
+        return ".".join((*([self.path] if self.path else []), *map(toml_key, keys)))
 
     def wrong(self, key: str, message: str, *detail: str, hint: str | None = None) -> None:
         """Keeps a diagnostic about a key."""
@@ -41,7 +41,7 @@ class Table:
                 where = f" of {self.path}" if self.path else " of a launch file"
                 self.problems.append(
                     Diagnostic(
-                        f"{self.at(str(key)[:60])} is no key{where}",
+                        f"{self.at(str(key))} is no key{where}",
                         detail=(f"it takes {one_of(known)}",),
                         hint=nearest(str(key), known),
                     )
@@ -139,9 +139,9 @@ class Table:
         found = {}
         for name, member in value.items():
             if isinstance(member, Mapping):
-                found[str(name)] = Table(member, self.at(f"{key}.{name}"), self.problems)
+                found[str(name)] = Table(member, self.at(key, str(name)), self.problems)
             else:
-                self.wrong_kind(f"{key}.{name}", member, "a table")
+                Table(value, self.at(key), self.problems).wrong_kind(str(name), member, "a table")
         return found
 
     def array(self, key: str) -> list[Any]:
