@@ -111,6 +111,10 @@ def check_load(memory, data, tmap, smem, base, coords):
 
 def check_store(memory, data, tmap, smem, base, coords):
     size = tmap.data_type.bits // 8
+    if coords[0] * size % 16:
+        with pytest.raises(Fault, match="starts inside a 16-byte chunk"):
+            tma.store(tmap, memory, smem, base, coords)
+        return
     smem[:] = np.random.default_rng(9).integers(0, 256, smem.size, np.uint8)
     want = data.copy()
     for where, offset in elements(tmap, base, coords, whole_chunks=True):
@@ -177,18 +181,20 @@ def test_a_store_writes_whole_chunks_of_a_row():
     assert data[PAD : PAD + 128].tolist() == [0xEE] * 80 + list(range(16)) + [0xEE] * 32
 
     data[:] = 0xEE
-    for coords in ((10, 0), (12, 0), (16, 0), (0, 2)):
+    for coords in ((16, 0), (24, 0), (0, 2)):
         tma.store(tmap, memory, smem, 1024, coords)
     assert set(data) == {0xEE}
 
 
-def test_a_store_ends_where_its_box_does():
-    """A box that starts within a chunk and ends between the edge and the chunk's end has no more to write."""
-    memory, data, tmap, smem = make(DataType.UINT8, (20, 1), (16, 1))
-    data[:] = 0xEE
-    smem[1024:1040] = np.arange(16)
-    tma.store(tmap, memory, smem, 1024, (5, 0))
-    assert data[PAD : PAD + 32].tolist() == [0xEE] * 5 + list(range(16)) + [0xEE] * 11
+@pytest.mark.parametrize(("dtype", "start"), [(DataType.UINT8, 5), (DataType.FLOAT16, 4), (DataType.FLOAT32, 2)])
+@pytest.mark.parametrize("extent", [20, 4])
+def test_a_store_that_starts_inside_a_chunk_traps(dtype, start, extent):
+    """Whether or not anything of the box is in bounds: measured on an H200."""
+    memory, data, tmap, smem = make(dtype, (extent, 1), (16, 1))
+    before = data.copy()
+    with pytest.raises(Fault, match="starts inside a 16-byte chunk"):
+        tma.store(tmap, memory, smem, 1024, (start, 0))
+    assert np.array_equal(data, before)
 
 
 def test_a_last_chunk_outside_the_allocation():
@@ -313,7 +319,7 @@ class TestOperandsThatCannotBe:
         grown = TensorMap(DataType.FLOAT16, 2, self.tmap.address, (64, 1000), (128,), (64, 8), (1, 1))
         tma.load(grown, self.memory, self.smem, 1024, (0, 0))
         self.both(Fault, r"box at \(0, 900\).*outside every allocation", tmap=grown, coords=(0, 900))
-        self.both(Fault, r"box at \(4, 900\).*outside every allocation", tmap=grown, coords=(4, 900))
+        self.both(Fault, r"box at \(8, 900\).*outside every allocation", tmap=grown, coords=(8, 900))
 
     @pytest.mark.parametrize(
         ("dtype", "interleave", "swizzle", "match"),

@@ -77,12 +77,15 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
 
     Rows are written in whole 16-byte chunks, as an H200 does: a box that crosses the upper edge of dimension 0 also
     writes its elements from there to the next multiple of 16 bytes of the row. A box that starts at or past an edge
-    writes nothing. Loads are exact to the element. Raises Fault for what `load` does and for a negative start
-    coordinate, which the hardware traps on; NotJudged also for element strides.
+    writes nothing. Loads are exact to the element. Raises Fault for what `load` does, and for a start that is negative
+    or inside a 16-byte chunk of the row, on which an H200 traps; NotJudged also for element strides.
     """
     check(tmap, smem, src, coords, "store")
     if min(coords) < 0:
         raise Fault(f"TMA store with a negative start coordinate: {coords}", rule="BG-10")
+    if coords[0] * tmap.element_bytes % STORE_CHUNK_BYTES:
+        where = f"{coords[0]} of {tmap.element_bytes}-byte elements"
+        raise Fault(f"TMA store that starts inside a 16-byte chunk of the row: coordinate 0 is {where}", rule="BG-10")
     if any(step != 1 for step in tmap.element_strides[1:]):
         raise NotJudged(f"TMA store with element strides {tmap.element_strides}")
     units = _units(tmap, src)
