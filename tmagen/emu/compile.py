@@ -16,12 +16,13 @@ from typing import Any
 from tmagen.emu import compile_wgmma
 from tmagen.emu.compile_blocks import TERMINATORS, Block, Graph, build, registers_of, split_operands
 from tmagen.emu.compile_emit import WIDTH, Emitter, Symbols
+from tmagen.emu.compile_layout import Layout
 from tmagen.emu.compile_order import ordered
 from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa import access, families, floats, narrow, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
-from tmagen.emu.module import Addr, Entry, Instruction, Module, Not, Operand, Sym, Variable, Vec
+from tmagen.emu.module import Entry, Instruction, Module, Not, Operand, Variable
 from tmagen.emu.state import (
     barriers,
     cluster_barrier,
@@ -39,9 +40,6 @@ from tmagen.emu.state import (
 from tmagen.emu.state import mbarrier as mbarriers
 
 BlockFunction = Callable[[Any, Any], int]
-RESERVED_SHARED_BYTES = 1024
-"""Shared addresses below this belong to the system on sm_90 and later (PTX ISA, "%reserved_smem_offset_...")."""
-
 POISON = {1: False, 8: 0xA5, 16: 0xA5A5, 32: 0xA5A5A5A5, 64: 0xA5A5A5A5A5A5A5A5, 128: 0}
 """What a register holds before its first write: odd, and the same in every run."""
 
@@ -118,7 +116,7 @@ def _compile(module: Module, entry: Entry, listening: bool, checked: bool, clust
             raise NotJudged(f"register {name} of type .{kind}", ptx_line=entry.line)
         widths.append(WIDTH[kind])
     graph = build(entry, slots)
-    layout = _Layout(module, entry)
+    layout = Layout(module, entry)
     wgmma = compile_wgmma.build(entry, slots, [POISON[width] for width in widths])
     writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening, checked, clustered)
     writer.write()
@@ -169,54 +167,6 @@ def _members(bits: int) -> tuple[int, ...]:
         found.append(low.bit_length() - 1)
         bits ^= low
     return tuple(found)
-
-
-class _Layout:
-    """Addresses of the variables that an entry names."""
-
-    def __init__(self, module: Module, entry: Entry) -> None:
-        self.symbols = Symbols()
-        named = {operand.name for i in entry.body for o in i.operands for operand in _symbols(o)}
-        variables = [*(v for v in module.variables if v.name in named), *entry.variables]
-        at = RESERVED_SHARED_BYTES
-        local = 0
-        dynamic_align = 16
-        memory = []
-        for variable in variables:
-            if variable.space == "shared":
-                if variable.nbytes is None:
-                    dynamic_align = max(dynamic_align, variable.align)
-                    continue
-                at = -(-at // variable.align) * variable.align
-                self.symbols.shared[variable.name] = at
-                at += variable.nbytes
-            elif variable.space == "local":
-                local = -(-local // variable.align) * variable.align
-                self.symbols.local[variable.name] = local
-                local += variable.nbytes or 0
-            else:
-                memory.append(variable)
-                self.symbols.memory.add(variable.name)
-        self.static_end = at
-        # Every `extern .shared` array names the same dynamic part.
-        self.dynamic_base = -(-at // dynamic_align) * dynamic_align
-        for variable in variables:
-            if variable.space == "shared" and variable.nbytes is None:
-                self.symbols.shared[variable.name] = self.dynamic_base
-        for param in entry.params:
-            self.symbols.param[param.name] = param.offset
-        self.local_bytes = -(-local // 16) * 16
-        self.memory = tuple(memory)
-
-
-def _symbols(operand: Operand) -> list[Sym]:
-    if isinstance(operand, Sym):
-        return [operand]
-    if isinstance(operand, Addr):
-        return _symbols(operand.base)
-    if isinstance(operand, Vec):
-        return [s for item in operand.items for s in _symbols(item)]
-    return []
 
 
 class _Writer:

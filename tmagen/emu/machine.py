@@ -18,7 +18,8 @@ import numpy as np
 
 from tmagen.emu.checks.finding import merged
 from tmagen.emu.checks.session import Session
-from tmagen.emu.compile import RESERVED_SHARED_BYTES, Program, compile_entry
+from tmagen.emu.compile import Program, compile_entry
+from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
 from tmagen.emu.errors import EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Launch, RunResult
 from tmagen.emu.memory import GlobalMemory

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tmagen.emu import mma, mma_pair, tensormap, wgmma
-from tmagen.emu.compile import RESERVED_SHARED_BYTES
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
+from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
 from tmagen.emu.errors import EmulatorError, Fault
 from tmagen.emu.launch import Dim3, Launch
 from tmagen.emu.memory import GlobalMemory
