@@ -12,10 +12,12 @@ from tmagen.diff.roles import roles
 from tmagen.diff.view import View
 from tmagen.emu.errors import EmulatorError
 from tmagen.emu.instr_descriptor import decode
+from tmagen.emu.module import Entry
 from tmagen.emu.smem_descriptor import SmemDescriptor
 
 Pairs = list[tuple[str, str]]
 SWIZZLE_ATOM_BYTES = 1024
+MAP_BYTES = 128  # of a tensor map
 
 
 def decisions(left: View, right: View) -> tuple[Group, ...]:
@@ -53,14 +55,20 @@ def _launch(left: View, right: View) -> tuple[Fact, ...]:
         ("launch bounds", *bounds),
         (
             "parameters",
-            *(f"{len(entry.params)}, {entry.param_bytes:,} bytes" for entry in entries),
-            "shapes that are baked in need no parameters",
+            *(_parameters(entry) for entry in entries),
+            "a tensor map takes 128 bytes; the rest is what is known at run time only: tile counts, and the edge of D",
         ),
     )
 
 
 def _dims(values: tuple[int, int, int]) -> str:
     return " x ".join(str(value) for value in values)
+
+
+def _parameters(entry: Entry) -> str:
+    maps = sum(param.size == MAP_BYTES for param in entry.params)
+    others = sum(param.size for param in entry.params if param.size != MAP_BYTES)
+    return f"{maps} tensor maps" + (f" and {others:,} bytes" if others else "")
 
 
 def _bounds(directives: dict[str, tuple[int, ...]]) -> str:
