@@ -109,3 +109,9 @@ def test_unknown_name() -> None:
 def test_public_names_are_listed_once() -> None:
     assert sorted(tmagen.__all__) == sorted({*tmagen._HOME_OF, "__version__"})
     assert set(tmagen.__all__) <= set(dir(tmagen))
+
+
+@pytest.mark.parametrize(("depth", "policy"), [(1, Policy.SERIAL), (2, Policy.PREFETCH), (24, Policy.PREFETCH)])
+def test_the_policy_follows_from_the_depth_where_it_is_left_out(depth: int, policy: Policy) -> None:
+    assert Pipeline(depth) == Pipeline(depth, policy)
+    assert eval(repr(Pipeline(depth))) == Pipeline(depth)

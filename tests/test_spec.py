@@ -122,7 +122,7 @@ def test_later_layers_win() -> None:
 def test_illegal_specs_have_choices_too() -> None:
     for spec in (
         Gemm(pipeline=Pipeline(2, Policy.SERIAL)),
-        Gemm(pipeline=Pipeline(1)),
+        Gemm(pipeline=Pipeline(1, Policy.PREFETCH)),
         Gemm(problem=Problem(b=DType.BF16, layout_d=Layout.K_MAJOR)),
     ):
         assert check(spec)

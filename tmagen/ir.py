@@ -103,7 +103,11 @@ class Pipeline:
     """The ring of shared-memory stages between TMA and MMA."""
 
     depth: int = 2  # stages: 1 with serial, 2 or more with prefetch, as many as shared memory holds
-    policy: Policy = Policy.PREFETCH
+    policy: Policy = None  # type: ignore[assignment]  # left out: serial with one stage, prefetch with more
+
+    def __post_init__(self) -> None:
+        if self.policy is None:
+            object.__setattr__(self, "policy", Policy.SERIAL if self.depth == 1 else Policy.PREFETCH)
 
 
 @dataclass(frozen=True, slots=True)
