@@ -7,6 +7,7 @@ The emulator decodes descriptors with code of its own, written from the PTX ISA.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tmagen.ir import DType
@@ -59,32 +60,12 @@ class Descriptor:
 
 
 def smem_descriptor(swizzle_bytes: int) -> Descriptor:
-    """The SMEM descriptor of a K-major, swizzled operand tile, its start address left 0.
-
-    Rows of ``swizzle_bytes`` follow each other densely, so eight of them are the stride byte offset. The leading byte
-    offset is not used by these layouts (PTX ISA "Leading dimension byte offset": assumed to be 1).
-    """
-    stride_bytes = ROWS_PER_CORE_MATRIX * swizzle_bytes
+    """The SMEM descriptor of a K-major, swizzled operand tile for tcgen05.mma, its start address left 0."""
     return Descriptor(
         fields=(
-            Field("leading dimension byte offset", "kDescriptorLeadingOffset", 16, 14, 1, "unused when swizzled"),
-            Field(
-                "stride dimension byte offset",
-                "kDescriptorStrideOffset",
-                32,
-                14,
-                stride_bytes >> 4,
-                f"{stride_bytes:,} bytes every 8 rows",
-            ),
+            *_offsets(swizzle_bytes),
             Field("fixed constant", "kDescriptorVersion", 46, 3, 1, "the constant 0b001"),
-            Field(
-                "swizzle mode",
-                "kDescriptorSwizzle",
-                61,
-                3,
-                SWIZZLE_CODES[swizzle_bytes],
-                f"{swizzle_bytes}-byte swizzle",
-            ),
+            _swizzle(swizzle_bytes, 61, 3, SWIZZLE_CODES),
         ),
         bits=64,
     )
@@ -92,28 +73,33 @@ def smem_descriptor(swizzle_bytes: int) -> Descriptor:
 
 def wgmma_smem_descriptor(swizzle_bytes: int) -> Descriptor:
     """The same for wgmma: no version field, and the swizzle code one bit higher."""
-    stride_bytes = ROWS_PER_CORE_MATRIX * swizzle_bytes
     return Descriptor(
-        fields=(
-            Field("leading dimension byte offset", "kDescriptorLeadingOffset", 16, 14, 1, "unused when swizzled"),
-            Field(
-                "stride dimension byte offset",
-                "kDescriptorStrideOffset",
-                32,
-                14,
-                stride_bytes >> 4,
-                f"{stride_bytes:,} bytes every 8 rows",
-            ),
-            Field(
-                "swizzle mode",
-                "kDescriptorSwizzle",
-                62,
-                2,
-                WGMMA_SWIZZLE_CODES[swizzle_bytes],
-                f"{swizzle_bytes}-byte swizzle",
-            ),
-        ),
+        fields=(*_offsets(swizzle_bytes), _swizzle(swizzle_bytes, 62, 2, WGMMA_SWIZZLE_CODES)),
         bits=64,
+    )
+
+
+def _offsets(swizzle_bytes: int) -> tuple[Field, Field]:
+    """Rows of ``swizzle_bytes`` follow each other densely, so eight of them are the stride byte offset. The leading byte
+    offset is not used by these layouts (PTX ISA "Leading dimension byte offset": assumed to be 1).
+    """
+    stride_bytes = ROWS_PER_CORE_MATRIX * swizzle_bytes
+    return (
+        Field("leading dimension byte offset", "kDescriptorLeadingOffset", 16, 14, 1, "unused when swizzled"),
+        Field(
+            "stride dimension byte offset",
+            "kDescriptorStrideOffset",
+            32,
+            14,
+            stride_bytes >> 4,
+            f"{stride_bytes:,} bytes every 8 rows",
+        ),
+    )
+
+
+def _swizzle(swizzle_bytes: int, shift: int, bits: int, codes: Mapping[int, int]) -> Field:
+    return Field(
+        "swizzle mode", "kDescriptorSwizzle", shift, bits, codes[swizzle_bytes], f"{swizzle_bytes}-byte swizzle"
     )
 
 
