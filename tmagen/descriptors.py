@@ -80,8 +80,9 @@ def wgmma_smem_descriptor(swizzle_bytes: int) -> Descriptor:
 
 
 def _offsets(swizzle_bytes: int) -> tuple[Field, Field]:
-    """Rows of ``swizzle_bytes`` follow each other densely, so eight of them are the stride byte offset. The leading byte
-    offset is not used by these layouts (PTX ISA "Leading dimension byte offset": assumed to be 1).
+    """Rows of ``swizzle_bytes`` follow each other densely, so eight of them are the stride byte offset.
+
+    The leading byte offset is not used by these layouts (PTX ISA "Leading dimension byte offset": assumed to be 1).
     """
     stride_bytes = ROWS_PER_CORE_MATRIX * swizzle_bytes
     return (
