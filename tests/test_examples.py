@@ -8,17 +8,21 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 from tools.regen import pinned_nvcc
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "cmake"
 CMAKE = Path(sysconfig.get_path("scripts"), "cmake")
 
 
-def test_the_cmake_project_builds_and_links(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
+def test_the_cmake_project_builds_and_links(tmp_path: Path, target: str) -> None:
     nvcc = pinned_nvcc()
     # The wheels keep libcudart in lib, where nvcc does not look by itself; an installed CUDA needs none of this.
     environment = {**os.environ, "LIBRARY_PATH": os.pathsep.join(map(str, nvcc.library_dirs))}
-    configure = [CMAKE, "-S", EXAMPLE, "-B", tmp_path, f"-DCMAKE_CUDA_COMPILER={nvcc.path}"]
+    chosen = [f"-DTMAGEN_TARGET={target}", f"-DCMAKE_CUDA_COMPILER={nvcc.path}"]
+    configure = [CMAKE, "-S", EXAMPLE, "-B", tmp_path, *chosen]
     for command in (configure, [CMAKE, "--build", tmp_path, "--parallel", "2"]):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -27,3 +31,11 @@ def test_the_cmake_project_builds_and_links(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     linked = subprocess.run(["ldd", tmp_path / "gemm_example"], capture_output=True, text=True, check=True)
     assert "libcuda.so" not in linked.stdout
+
+
+def test_another_target_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [CMAKE, "-S", EXAMPLE, "-B", tmp_path, "-DTMAGEN_TARGET=sm_90"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "TMAGEN_TARGET is sm_90; it can be sm_100a or sm_90a" in " ".join(done.stderr.split())
