@@ -65,6 +65,7 @@ regen: .venv/dev.stamp  ## Write generated/ anew from the templates, and the pag
 	$(BIN)/python -m tools.emulator_docs
 	$(BIN)/python -m tools.check_docs
 	$(BIN)/python -m tools.diff_docs
+	$(BIN)/python -m tests.gpu.conformance docs
 
 .PHONY: bench
 bench: .venv/dev.stamp  ## Measure what the project promises to be fast at
@@ -73,6 +74,10 @@ bench: .venv/dev.stamp  ## Measure what the project promises to be fast at
 .PHONY: mutants
 mutants: .venv/dev.stamp  ## Break kernels one way after another, and see that the checker names the rule
 	$(BIN)/python -m tools.mutants
+
+.PHONY: conformance
+conformance: .venv/dev.stamp  ## Hold the emulator against what an H200 answered
+	$(BIN)/python -m tests.gpu.conformance replay
 
 .PHONY: peers
 peers: .venv/dev.stamp  ## Fetch other compilers, and run their kernels on the emulator
