@@ -27,7 +27,7 @@ UNKNOWN = [
     "setmaxnreg.inc.sync.aligned.u32 250;",
     "mul24.lo.u32 %r1, %r2, %r3;",
     "addc.u32 %r1, %r2, %r3;",
-    "call.uni (retval0), vprintf, (param0, param1);",
+    "call.uni (retval0), malloc, (param0);",
     "mov.u32 %r1, %clock_hi;",
     "cvt.rn.satfinite.e2m1x2.f32 %rs1, %f1, %f2;",
     "ld.param.u32 %r1, [missing];",

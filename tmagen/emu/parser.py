@@ -21,6 +21,7 @@ from tmagen.emu.module import (
     Variable,
 )
 from tmagen.emu.parser_body import Body
+from tmagen.emu.parser_call import function_at, functions_of
 from tmagen.emu.source_lines import function_names
 
 _TRIVIA = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S)
@@ -73,6 +74,7 @@ class Parser:
         # nvcc writes `.file` after the kernels whose `.loc` lines name it.
         self.files = {int(m[1]): m[2] for m in _FILE.finditer(self.text)}
         self.names = function_names(self.text)
+        self.bodies = functions_of(self.text)
         self.entries: dict[str, Entry] = {}
         self.variables: list[Variable] = []
         self.functions: list[str] = []
@@ -189,14 +191,12 @@ class Parser:
             self.variables.append(self.variable(self.statement(), start))
 
     def function(self) -> None:
-        found = re.compile(r"\.func\s*(?:\([^)]*\))?\s*(?:\.noreturn\s*)?([\w$]+)\s*(?:\([^)]*\))?[^;{]*").match(
-            self.text, self.at
-        )
+        found = function_at(self.text, self.at)
         if found is None:
             raise self.error("expected a function's name after .func")
-        self.functions.append(found[1])
-        self.at = found.end()
-        if self.text[self.at : self.at + 1] == "{":
+        self.functions.append(found.name)
+        self.at = found.end
+        if found.body is not None:
             self.skip_braces()
         else:
             self.statement()

@@ -11,6 +11,7 @@ from tmagen.emu import operands
 from tmagen.emu.errors import ParseError
 from tmagen.emu.module import Addr, Instruction, Not, Operand, Reg, Source, Sym, Variable, Vec
 from tmagen.emu.operands import OperandError, Scope
+from tmagen.emu.parser_call import Call, Function, read_call
 from tmagen.emu.source_lines import SourceLines
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z_][\w.:]*)\s*(.*)$", re.S)
 _REG = re.compile(r"\.reg\s+((?:\.\w+\s*)+)\s*(.*)$", re.S)
 _SERIES = re.compile(r"(.+?)<(\d+)>$")
+_PARAM_ACCESS = re.compile(r"(ld|st)\.param(?:::func)?(?=\.)")
+_RETURN = "@return"
+_DEEPEST_CALL = 32
 
 
 class Body:
@@ -38,6 +42,8 @@ class Body:
         self.variables: list[Variable] = []
         self.branch_targets: dict[str, tuple[str, ...]] = {}
         self.pending_targets: list[tuple[str, list[str], Scope, int]] = []
+        self.calls: tuple[str, ...] = ()  # functions that are being laid open, outermost first
+        self.call_memory: set[str] = set()  # variables of the parameter space, by unique name
         self.source: Source | None = None
         self.lines = SourceLines(parser.files, parser.names)
 
@@ -98,7 +104,7 @@ class Body:
                 variable = replace(variable, name=variable.name + self.scope.suffix)
             self.variables.append(variable)
         elif name == ".param":
-            parser.statement()  # a call's parameter space; the call itself is not judged
+            self.call_parameter(parser.variable(parser.statement(), at))
         elif name == ".branchtargets":
             targets = [t.strip() for t in parser.statement()[len(name) :].split(",")]
             self.pending_targets.append((last_label + self.scope.suffix, targets, self.scope, at))
@@ -133,6 +139,59 @@ class Body:
                 raise self.parser.error("expected a register's name", at)
         self.scope.cache.clear()
 
+    def call_parameter(self, variable: Variable) -> None:
+        """A variable through which a call passes something: memory of the thread here."""
+        unique = f"{variable.name}@call{self.scope.suffix}"
+        self.scope.symbols[variable.name] = unique
+        self.call_memory.add(unique)
+        self.variables.append(replace(variable, name=unique, space="local"))
+
+    def call(self, raw: str, rest: str, guard: Reg | Not | None, at: int) -> None:
+        """Lay the called function open, or leave a call that tells why not when it is reached."""
+        parser = self.parser
+        line, text = parser.line(at), " ".join(raw.split())
+        called = read_call(rest)
+        function = parser.bodies.get(called.name) if called else None
+        why = ""
+        if called is None or called.name.startswith("%"):
+            why = "an address"
+        elif function is None or function.body is None:
+            why = called.name
+        elif function.name in self.calls:
+            why = f"{called.name}, which is recursive"
+        elif len(self.calls) >= _DEEPEST_CALL:
+            why = f"{called.name}, {_DEEPEST_CALL} calls deep"
+        elif function.formals is None or len(function.formals) != len(called.actuals):
+            why = f"{called.name}, whose parameters are not those of the call"
+        self.scopes += 1
+        inner = Scope(None, self.scopes)
+        if guard is not None:
+            self.jump(guard.reg if isinstance(guard, Not) else Not(guard), inner, line, text)
+        if why or called is None or function is None:
+            self.instructions.append(Instruction("call", (Sym(why),), None, line, self.source, text))
+        else:
+            self.open(called, function, inner)
+        inner.labels[_RETURN] = len(self.instructions)
+        self.positions[_RETURN + inner.suffix] = len(self.instructions)
+
+    def open(self, called: Call, function: Function, inner: Scope) -> None:
+        """The body of `function`, with its parameters as names for what the call passes."""
+        parser = self.parser
+        for formal, actual in zip(function.formals or (), called.actuals, strict=True):
+            inner.symbols[formal] = _symbol(actual, self.scope)
+        kept = parser.at, self.scope, self.source, self.calls
+        parser.at, self.scope, self.calls = function.body or 0, inner, (*self.calls, called.name)
+        self.parse()
+        parser.at, self.scope, self.source, self.calls = kept
+
+    def jump(self, guard: Reg | Not | None, scope: Scope, line: int, text: str) -> None:
+        """To the end of the function that `scope` is in."""
+        self.branches.append((len(self.instructions), scope))
+        self.instructions.append(Instruction("bra", (Sym(_RETURN),), guard, line, self.source, text))
+
+    def is_call_memory(self, operand: Operand) -> bool:
+        return isinstance(operand, Addr) and isinstance(operand.base, Sym) and operand.base.name in self.call_memory
+
     def use(self, name: str, kind: str) -> None:
         self.used[name] = kind
 
@@ -146,11 +205,9 @@ class Body:
         scope = self.scope
         try:
             rest = found[4].strip()
-            if found[3].startswith("call"):
-                # Its operands are not in use: a call is not judged when it is reached.
-                parsed: tuple[Operand, ...] = ()
-            else:
-                parsed = tuple(operands.parse(part, scope, self.use) for part in operands.split(rest)) if rest else ()
+            parsed: tuple[Operand, ...] = ()
+            if rest and found[3].split(".")[0] != "call":
+                parsed = tuple(operands.parse(part, scope, self.use) for part in operands.split(rest))
             guard: Reg | Not | None = None
             if found[2]:
                 reg = operands.parse(found[2], scope, self.use)
@@ -159,7 +216,13 @@ class Body:
                 guard = Not(reg) if found[1] else reg
         except OperandError as error:
             raise parser.error(str(error), at) from None
-        if scope.suffix or found[3].startswith(("bra", "brx")):
+        if found[3].split(".")[0] == "call":
+            self.call(raw, rest, guard, at)
+            return
+        if self.calls and found[3] in ("ret", "ret.uni"):
+            self.jump(guard, scope, parser.line(at), " ".join(raw.split()))
+            return
+        if scope.suffix or scope.symbols or found[3].startswith(("bra", "brx")):
             self.branches.append((len(self.instructions), scope))
         self.instructions.append(
             Instruction(found[3], parsed, guard, parser.line(at), self.source, " ".join(raw.split()))
@@ -182,7 +245,12 @@ class Body:
                 self.instructions[index] = replace(instruction, operands=(*instruction.operands[:-1], Sym(name)))
             elif any(scope_symbols(scope)):
                 renamed = tuple(_rename(operand, scope) for operand in instruction.operands)
-                self.instructions[index] = replace(instruction, operands=renamed)
+                opcode = instruction.opcode
+                if any(
+                    isinstance(o, Addr) and isinstance(o.base, Sym) and o.base.name in self.call_memory for o in renamed
+                ):
+                    opcode = _PARAM_ACCESS.sub(r"\1.local", opcode)
+                self.instructions[index] = replace(instruction, opcode=opcode, operands=renamed)
         for name, targets, scope, at in self.pending_targets:
             resolved = [scope.label(t) for t in targets]
             if None in resolved:
@@ -200,15 +268,20 @@ def scope_symbols(scope: Scope | None) -> list[str]:
     return names
 
 
+def _symbol(name: str, scope: Scope | None) -> str:
+    """The unique name of a variable, where a scope declares it."""
+    while scope is not None:
+        if name in scope.symbols:
+            return scope.symbols[name]
+        scope = scope.parent
+    return name
+
+
 def _rename(operand: Operand, scope: Scope) -> Operand:
     if isinstance(operand, Sym):
-        inner: Scope | None = scope
-        while inner is not None:
-            if operand.name in inner.symbols:
-                return replace(operand, name=inner.symbols[operand.name])
-            inner = inner.parent
-    elif isinstance(operand, Addr):
+        return replace(operand, name=_symbol(operand.name, scope))
+    if isinstance(operand, Addr):
         return replace(operand, base=_rename(operand.base, scope))
-    elif isinstance(operand, Vec):
+    if isinstance(operand, Vec):
         return replace(operand, items=tuple(_rename(item, scope) for item in operand.items))
     return operand

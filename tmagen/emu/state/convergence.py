@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import M32, ND, UNSIGNED
 
 RUN, CONVERGE, WAIT = 0, 1, 2
@@ -358,5 +358,5 @@ def trap(fragment: Fragment) -> int:
     raise Fault("the kernel executed trap")
 
 
-def no_call(fragment: Fragment, name: str) -> int:
-    raise NotJudged(f"call of {name}")
+def failed_assert() -> None:
+    raise Fault("an assertion of the kernel failed")
