@@ -119,6 +119,8 @@ def test_the_fence_after_init() -> None:
     body = INIT + "bar.warp.sync -1;\n{}" + RELAXED + WAIT
     assert rules(body.replace("{}", ""), "W", **BOTH) == {"MB-42"}
     assert rules(body.replace("{}", "fence.mbarrier_init.release.cluster;\n"), "W", **BOTH) == set()
+    by_another = one("fence.mbarrier_init.release.cluster;\n", 4, thread=1) + "bar.warp.sync -1;\n"
+    assert rules(body.replace("{}", by_another), "W", **BOTH) == {"MB-44"}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def mbar_init(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
         barrier = WatchedBarrier(watch, place, plain.expected, watch.agent(frag, lane))
         cta.mbarriers[place] = barrier
         watch.barriers.append(barrier)
-    watch.unfenced_inits = True
+    index = frag.warp.index
+    watch.unfenced_inits[index] = watch.unfenced_inits.get(index, 0) | frag.lanes.mask
     for agent in watch.agents(frag):
         watch.tick(agent)
 

@@ -75,8 +75,12 @@ def cluster_arrive(frag: Fragment, cta: Any) -> None:
     watch: Watch = cta.watch
     barrier = cta.cluster.barrier
     if isinstance(barrier, WatchedClusterBarrier):
-        if watch.site.relaxed and watch.unfenced_inits:
-            watch.lint("MB-42", "W", "a relaxed arrive after mbarrier.init with no fence.mbarrier_init", frag)
+        if watch.site.relaxed and any(watch.unfenced_inits.values()):
+            if watch.others_fenced:
+                message = "a relaxed arrive after mbarrier.init: the fence.mbarrier_init is of other threads"
+                watch.lint("MB-44", "W", message, frag)
+            else:
+                watch.lint("MB-42", "W", "a relaxed arrive after mbarrier.init with no fence.mbarrier_init", frag)
         for agent in watch.agents(frag):
             barrier.arrived_by(agent, relaxed=watch.site.relaxed)
     cluster_barrier.cluster_arrive(frag, cta)
@@ -116,6 +120,7 @@ def cluster_load(
                 continue
             target.carries(agent.carried(watch.clocks))
             note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
+            theirs.lands(target, note)
             theirs.writes(theirs.shared, footprint, note, agent)
             watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
     remote.cluster_load(frag, cta, place, tmap_address, coords, barrier, mask, pair)
@@ -143,6 +148,7 @@ def cluster_bulk_load(
                     watch.reads(watch.shared, mine, note, agent)
             else:
                 watch.session.memory.span(watch, agent, note, pick(source, lane), count, storing=False)
+            theirs.lands(target, note)
             theirs.writes(theirs.shared, footprint, note, agent)
     remote.cluster_bulk_load(frag, cta, place, source, nbytes, barrier, mask, own)
 
@@ -163,6 +169,7 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
         note.generic = True
         key = (within(dst), count)
         footprint = theirs.shared.footprint(key, lambda key=key: lane_cells(*key))  # type: ignore[misc]
+        theirs.lands(target, note)
         theirs.writes(theirs.shared, footprint, note, agent)
     remote.st_async(frag, cta, address, nbytes, values, barrier)
 

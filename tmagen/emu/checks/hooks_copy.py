@@ -54,6 +54,7 @@ def tma_load(
             continue
         target.carries(agent.carried(watch.clocks))
         note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
+        watch.lands(target, note)
         watch.writes(watch.shared, footprint, note, agent)
         watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
     issue.tma_load(frag, cta, place, tmap_address, coords, barrier, mask)
@@ -101,6 +102,7 @@ def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, ba
             continue
         target.carries(agent.carried(watch.clocks))
         note = watch.operation("bulk_load", agent, lane, target.component, target.phase + 1)
+        watch.lands(target, note)
         watch.writes(watch.shared, footprint, note, agent)
         watch.session.memory.span(watch, agent, note, pick(source, lane), count, storing=False)
     issue.bulk_load(frag, cta, place, source, nbytes, barrier, mask)

@@ -21,6 +21,7 @@ NOUNS = {
     "st_async": "st.async", "cp_async": "cp.async",
 }  # fmt: skip
 _LOADS = ("tma_load", "bulk_load")
+COPIES = (*_LOADS, "st_async")
 _STORES = ("tma_store", "bulk_store")
 
 

@@ -9,7 +9,7 @@ from tmagen.emu.checks import races
 from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
 from tmagen.emu.checks.clocks import GLOBAL, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
-from tmagen.emu.checks.races import NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
+from tmagen.emu.checks.races import COPIES, NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.isa.values import M32
@@ -69,7 +69,9 @@ class Watch:
         self.bulk: dict[int, Stream] = {}
         self.copies: dict[tuple[int, int], Stream] = {}  # cp.async of a warp and some lanes of it
         self.smallest_alloc = COLUMNS
-        self.unfenced_inits = False  # an mbarrier.init that no fence.mbarrier_init has followed
+        self.landing: dict[int, tuple[WatchedBarrier, Access]] = {}  # by mbarrier, the last copy to this CTA's memory
+        self.unfenced_inits: dict[int, int] = {}  # by warp, lanes whose mbarrier.init no fence.mbarrier_init follows
+        self.others_fenced = False  # lanes with no such mbarrier.init executed a fence.mbarrier_init
         self.wgmma_fenced: set[int] = set()  # warps that executed wgmma.fence since they last waited
         self.groups: dict[int, int] = {}  # component of each warpgroup
 
@@ -136,6 +138,10 @@ class Watch:
         base = agent.component
         who = (agent.warp.index, 1 << lane if lane >= 0 else agent.mask, self.actor)
         return Access(kind, self.site, who, component, clock, base, agent.known[base], pipeline=pipeline)
+
+    def lands(self, barrier: WatchedBarrier, copy: Access) -> None:
+        """A copy to shared memory of this CTA completes on a barrier."""
+        self.landing[barrier.component] = barrier, copy
 
     def mma_stream(self, warp: int, lane: int) -> Stream:
         """The tensor core work of one thread."""
@@ -274,6 +280,11 @@ class Watch:
         self.session.collector.add(finding, second.site, first.site)
 
     def _hints(self, first: Access, agent: Lanes) -> tuple[str, ...]:
+        if first.kind in COPIES and 0 < (known := agent.known[first.component]) < first.clock - 1:
+            return (
+                f"MB-20: the {self.clocks.names[first.component]} has gone on by {first.clock - known} phases since "
+                "the last one that the thread knows of: by parity a wait cannot tell them apart",
+            )
         for group in agent.warp.groups:
             if group is not agent and group.known[first.component] >= first.clock:
                 who = lanes_text(lane_set(group.mask))
@@ -304,7 +315,7 @@ class Watch:
         """fence and membar."""
         capacity = self.clocks.capacity
         if name.startswith("fence.mbarrier_init"):
-            self.unfenced_inits = False
+            self._fence_inits(frag)
         for agent in self.agents(frag):
             if name.startswith("fence.proxy.async"):
                 space = name.removeprefix("fence.proxy.async").removeprefix(".")
@@ -319,6 +330,14 @@ class Watch:
                     agent.join(agent.observed)
                     agent.observed = None
                 agent.tick(capacity)
+
+    def _fence_inits(self, frag: Fragment) -> None:
+        index = frag.warp.index
+        inits = self.unfenced_inits.get(index, 0)
+        if inits & frag.lanes.mask:
+            self.unfenced_inits[index] = inits & ~frag.lanes.mask
+        elif any(self.unfenced_inits.values()):
+            self.others_fenced = True
 
     def warp_sync(self, frag: Fragment, members: Any) -> None:
         self.together(frag)
@@ -346,6 +365,7 @@ class Watch:
 
     def ends(self) -> None:
         """The CTA has ended."""
+        self._unobserved_copies()
         for thread, stream in self.bulk.items():
             warp, lane = divmod(thread, 32)
             done = max((group.known[stream.read] for group in self.warps[warp].groups), default=0)
@@ -355,6 +375,24 @@ class Watch:
                     f"the CTA exits while {stream.count - done} bulk stores of warp {warp} lane {lane} may still read "
                     "its shared memory",
                 )  # fmt: skip
+
+    def _unobserved_copies(self) -> None:
+        """Copies to this CTA's memory whose end no thread of it knows of. One that has not completed at all ends the
+        run, and is told there.
+        """
+        for component, (barrier, copy) in self.landing.items():
+            if barrier.phase < copy.clock:
+                continue
+            seen = max(group.known[component] for warp in self.warps for group in warp.groups)
+            if seen >= copy.clock or self.session.collector.seen("MB-09", "E", copy.site, None):
+                continue
+            last = f"the last phase that one has waited for is {seen - 1}" if seen else "none has waited for any phase"
+            message = (
+                f"the CTA exits, and no thread of it has waited for the {NOUNS[copy.kind]} into its shared memory: it "
+                f"completes on phase {copy.clock - 1} of the {self.clocks.names[component]}; {last}"
+            )
+            place = place_of(copy.site.instruction, self.name(copy))
+            self.session.collector.add(Finding("MB-09", "E", message, place), copy.site, None)
 
     def exit_finding(self, rule: str, level: str, message: str) -> None:
         """A finding about what is left when a CTA has ended."""

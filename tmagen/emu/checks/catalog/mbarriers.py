@@ -52,11 +52,13 @@ add(
     ),
     Check(
         "MB-09", "E", "Bytes or copies outstanding when the CTA ends",
-        "The CTA exits while a barrier still waits for bytes, or while copies to its shared memory are on their way: "
-        "they may land in the next CTA's memory.",
+        "The CTA exits while a barrier still waits for bytes, or while copies to its shared memory may be on their "
+        "way: no thread of it has waited for the phase on which they complete, so nothing says that they are over "
+        "before the exit, and they may land in the next CTA's memory. It is told by order, not by time: a copy that "
+        "happens to be complete is told too. Arrivals that nobody waits for are fine.",
         "The producer fills one stage more than is consumed.",
         "Wait for every load before the exit; expect no more than arrives.",
-        "mbarrier: Tracking asynchronous operations", "fault",
+        "mbarrier: Tracking asynchronous operations", "exit",
     ),
     Check(
         "MB-11", "E", "Bad address of an mbarrier",
@@ -71,6 +73,14 @@ add(
         "A token kept over two rounds of the ring.",
         "Wait with the token of the latest arrive, or by parity.",
         "mbarrier.test_wait, mbarrier.try_wait", "fault",
+    ),
+    Check(
+        "MB-20", "E", "A waiter is two phases behind",
+        "Parity tells the current phase from the one before, and no others. A thread that has fallen back by two takes "
+        "an older phase for the one that it waits for. It is told as a hint of the race that comes of it.",
+        "A consumer that skips a round of the ring and does not flip its phase bit.",
+        "Flip the bit each time the ring comes round, and let the producer wait for the consumers.",
+        "mbarrier: Phase Completion of the mbarrier object", "race",
     ),
     Check(
         "MB-22", "W", "A phase that nobody has waited for",
@@ -109,6 +119,14 @@ add(
         "comes of the fence, so it is told with --strict alone.",
         "mbarrier.init, then barrier.cluster.arrive.relaxed.",
         "fence.mbarrier_init.release.cluster by the thread that initialises; or a plain arrive.",
+        "membar/fence: fence.mbarrier_init", "lint",
+    ),
+    Check(
+        "MB-44", "W", "fence.mbarrier_init by another thread than the one that initialised",
+        "The fence orders the mbarrier.init that its own thread executed before. A relaxed arrive after the fence of "
+        "another thread publishes none of them. No instruction comes of the fence, so it is told with --strict alone.",
+        "Thread 0 initialises, thread 32 executes fence.mbarrier_init, all arrive relaxed.",
+        "Let the thread that initialises fence, right after its last mbarrier.init.",
         "membar/fence: fence.mbarrier_init", "lint",
     ),
     Check(
