@@ -10,7 +10,7 @@ from tmagen.emu import NotJudged
 from tmagen.emu.isa import registry
 
 UNKNOWN = [
-    "tcgen05.cp.cta_group::1.4x256b [%r1], %rd2;",
+    "tcgen05.cp.cta_group::1.128x128b.b8x16.b4x16_p64 [%r1], %rd2;",
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [%r1];",
     "istypep.texref %p1, %rd1;",
     "add.rz.f32 %f1, %f2, %f3;",

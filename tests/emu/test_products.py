@@ -98,6 +98,7 @@ def test_mma_sync(shape: str, d: str, a: str, b: str, largest: int) -> None:
         ("64x128b.warpx2::02_13", lambda r: [r, r + 64]),
         ("64x128b.warpx2::01_23", lambda r: [r, r + 32] if r < 32 else [r + 32, r + 64]),
         ("32x128b.warpx4", lambda r: [r, r + 32, r + 64, r + 96]),
+        ("4x256b", lambda r: [32 * r]),
     ],
 )
 def test_copies_to_tensor_memory(shape: str, lanes_of_row: Any) -> None:

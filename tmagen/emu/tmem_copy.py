@@ -14,13 +14,14 @@ from tmagen.emu.memory import Bytes
 from tmagen.emu.smem_descriptor import UNIT, Major, locate
 from tmagen.emu.tmem import Tmem
 
-# Shape with multicast -> (rows, bytes of a row, first lanes of the copies of each 32 rows).
+# Shape with multicast -> (rows, bytes of a row, first lanes of the copies of each part of the rows).
 SHAPES: dict[str, tuple[int, int, tuple[tuple[int, ...], ...]]] = {
     "128x256b": (128, 32, ((0,), (32,), (64,), (96,))),
     "128x128b": (128, 16, ((0,), (32,), (64,), (96,))),
     "64x128b.warpx2::02_13": (64, 16, ((0, 64), (32, 96))),
     "64x128b.warpx2::01_23": (64, 16, ((0, 32), (64, 96))),
     "32x128b.warpx4": (32, 16, ((0, 32, 64, 96),)),
+    "4x256b": (4, 32, ((0,), (32,), (64,), (96,))),
 }
 
 
@@ -42,7 +43,8 @@ def execute(shape: str, address: int, descriptor: int, smem: Bytes, tmem: Tmem) 
         )
     units = smem[operand.base :].view(np.complex128)[: (operand.end - operand.base + UNIT - 1) // UNIT]
     words = np.ascontiguousarray(units[operand.units].reshape(rows, -1)).view(np.uint32)
+    height = rows // len(places)
     for part, lanes in enumerate(places):
-        block = words[32 * part : 32 * part + 32].T
+        block = words[height * part : height * (part + 1)].T
         for first in lanes:
-            tmem.words[column : column + nbytes // 4, first : first + 32] = block
+            tmem.words[column : column + nbytes // 4, first : first + height] = block
