@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TMA: stores of boxes and their edges."""
+
+from __future__ import annotations
+
+from tests.gpu.conformance.tensors import EDGES, TILED, store, tensor
+from tests.gpu.conformance.topics.tma_load import SINGLES
+from tmagen.emu.tensormap import DataType
+
+F16, F32, U8 = DataType.FLOAT16, DataType.FLOAT32, DataType.UINT8
+
+QUESTIONS = (
+    store(
+        "tma-store-chunk-f16",
+        "Is the rest of a 16-byte chunk written where a row of 10 elements of 2 bytes ends inside it?",
+        tensor(F16, (10, 3), (32, 4), strides=(64,)),
+        [((0, 0), 0)],
+        256,
+        ptx=EDGES,
+    ),
+    store(
+        "tma-store-chunk-u8",
+        "Is the rest of a chunk written where the tensor has one element of one byte?",
+        tensor(U8, (1, 2), (16, 1), strides=(32,)),
+        [((0, 1), 0)],
+        128,
+        ptx=EDGES,
+    ),
+    store(
+        "tma-store-chunk-boundary",
+        "Does a store that starts at the last chunk of a row leave the next chunk alone?",
+        tensor(U8, (40, 2), (48, 2), strides=(96,)),
+        [((32, 0), 0)],
+        128,
+        ptx=EDGES,
+    ),
+    store(
+        "tma-store-upper-corner",
+        "Is what lies past the upper edges of rank 3 dropped, plane by plane and row by row?",
+        tensor(F16, (24, 5, 3), (16, 3, 2)),
+        [((16, 3, 2), 0)],
+        256,
+        ptx=EDGES,
+    ),
+    store(
+        "tma-store-rank-5",
+        "Does a store of rank 5 go where its five coordinates say?",
+        tensor(U8, (32, 3, 2, 4, 3), (16, 2, 2, 2, 2)),
+        [((16, 1, 0, 2, 1), 0)],
+        256,
+    ),
+    store(
+        "tma-store-rank-1",
+        "Does a store of rank 1 end with the tensor?",
+        tensor(F32, (44,), (64,)),
+        [((16,), 0)],
+        256,
+    ),
+    store(
+        "tma-store-outside",
+        "Does a store that starts past an upper edge write nothing, in either dimension?",
+        tensor(F16, (32, 3), (32, 4)),
+        [((32, 0), 0), ((0, 3), 0), ((2**30, 2**30), 0)],
+        256,
+        ptx=EDGES,
+    ),
+    store(
+        "tma-store-256-rows",
+        "Are 256 rows stored?",
+        tensor(F16, (8, 260), (8, 256)),
+        [((0, 2), 0)],
+        4096,
+    ),
+    store(
+        "tma-store-negative-0",
+        "Does a store trap that starts at a negative multiple of a chunk in dimension 0?",
+        tensor(F16, (32, 3), (32, 2)),
+        [((-8, 0), 0)],
+        128,
+        ptx=EDGES,
+        may_trap=True,
+        fault="negative start coordinate",
+    ),
+    store(
+        "tma-store-negative-1",
+        "Does a store trap that starts at a negative coordinate in dimension 1?",
+        tensor(F16, (32, 3), (32, 2)),
+        [((0, -1), 0)],
+        128,
+        ptx=EDGES,
+        may_trap=True,
+        fault="negative start coordinate",
+    ),
+    store(
+        "tma-store-inside-chunk",
+        "Does a store trap that starts inside a 16-byte chunk of the row?",
+        tensor(F16, (40, 3), (32, 2)),
+        [((4, 0), 0)],
+        128,
+        ptx=EDGES,
+        may_trap=True,
+        fault="starts inside a 16-byte chunk",
+    ),
+    store(
+        "tma-store-64-aligned",
+        "Does a store trap whose shared memory address is aligned to 64 bytes only?",
+        tensor(F16, (32, 3), (32, 2)),
+        [((0, 0), 64)],
+        256,
+        ptx="cp.async.bulk.tensor: srcMem",
+        may_trap=True,
+        fault="not a multiple of 128",
+    ),
+    store(
+        "tma-store-element-stride",
+        "Where do the rows of a store go at an element stride of 2?",
+        tensor(F16, (32, 12), (32, 7), element_strides=(1, 2)),
+        [((0, 1), 0)],
+        512,
+        ptx="cuTensorMapEncodeTiled: elementStrides",
+    ),
+    store(
+        "tma-store-tfloat32",
+        "Does a store of type TFLOAT32 round?",
+        tensor(DataType.TFLOAT32, (32,), (32,)),
+        [((0,), 0)],
+        128,
+        source=SINGLES,
+        dtype="u4",
+        ptx="tensormap.replace .elemtype",
+    ),
+    store(
+        "tma-store-float32-ftz",
+        "Does a store of type FLOAT32_FTZ flush subnormal numbers?",
+        tensor(DataType.FLOAT32_FTZ, (32,), (32,)),
+        [((0,), 0)],
+        128,
+        source=SINGLES,
+        dtype="u4",
+        ptx="tensormap.replace .elemtype",
+    ),
+    store(
+        "tma-store-two",
+        "Are both of two stores done when the thread has waited for its group?",
+        tensor(U8, (64, 8), (32, 4)),
+        [((0, 0), 0), ((32, 4), 128)],
+        256,
+        ptx=TILED,
+    ),
+)
