@@ -18,7 +18,7 @@ MEMORY, TRAP, HANG, REFUSED = "memory", "trap", "hang", "refused"
 """It ended; it was ended by a trap; it did not end; it was not begun: a launch or a tensor map that is no good."""
 
 _HEX_BYTES = 128
-_PACKED_CHARS = 2000
+_PACKED_CHARS = 3200
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ extern "C" __global__ void question(u32* out) {{
   for (u32 c : {{0x1fu, 0x0fu, 0x00u, 0x07u, 0x1c1fu, 0x181fu, 0x1800u, 0x1e1fu, 0x1c03u, 0xffffffffu}})
     for (u32 b : {{0u, 1u, 3u, 5u, 8u, 17u, 31u, 32u, 33u, 0xfffffffeu}}) {{
       u32 value, valid;
-      asm volatile("{{\\n.reg .pred p;\\nshfl.sync.{mode}.b32 %0|p, %2, %3, %4, 0xffffffff;\\nselp.u32 %1, 1, 0, p;\\n}}"
+      asm volatile("{{\\n.reg .pred p;\\nshfl.sync.{mode}.b32 %0|p, %2, %3, %4, 0xffffffff;\\n"
+                   "selp.u32 %1, 1, 0, p;\\n}}"
                    : "=r"(value), "=r"(valid) : "r"(lane * 16), "r"(b), "r"(c));
       out[at++ * 32 + lane] = value << 1 | valid;
     }}
@@ -58,7 +59,7 @@ extern "C" __global__ void question(u32* out) {
 """,
         (out(192),),
         policies=("eager",),
-        shows="leader << 1 | leads of lane 31, or of 8, for six masks: {w[31]} {w[63]} {w[95]} {w[127]} {w[136]} {w[190]}",
+        shows="leader << 1 | leads of lane 31 or 8, six masks: {w[31]} {w[63]} {w[95]} {w[127]} {w[136]} {w[190]}",
     ),
     Question(
         "elect-after-exit",
@@ -68,7 +69,8 @@ extern "C" __global__ void question(u32* out) {
 extern "C" __global__ void question(u32* out) {
   u32 t = threadIdx.x, lane, leads;
   if (t < 5) return;
-  asm volatile("{\\n.reg .pred p;\\nelect.sync %0|p, 0xffffffe0;\\nselp.u32 %1, 1, 0, p;\\n}" : "=r"(lane), "=r"(leads));
+  asm volatile("{\\n.reg .pred p;\\nelect.sync %0|p, 0xffffffe0;\\nselp.u32 %1, 1, 0, p;\\n}"
+               : "=r"(lane), "=r"(leads));
   out[t] = lane << 1 | leads;
 }
 """,
