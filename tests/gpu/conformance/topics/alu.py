@@ -34,7 +34,8 @@ def one(id: str, asks: str, instruction: str, values: tuple[int, ...] = INTEGERS
 
 _COMPARE = (
     "{{ .reg .pred p, q, r; .reg .b32 x, y; setp.ltu.f32 p, {a}, {b}; setp.ge.f32 q, {a}, {b}; "
-    "setp.num.f32 r, {a}, {b}; selp.b32 x, 1, 0, p; selp.b32 y, 2, 0, q; or.b32 x, x, y; selp.b32 y, 4, 0, r; or.b32 {d}, x, y; }}"
+    "setp.num.f32 r, {a}, {b}; selp.b32 x, 1, 0, p; selp.b32 y, 2, 0, q; or.b32 x, x, y; selp.b32 y, 4, 0, r; "
+    "or.b32 {d}, x, y; }}"
 )
 _TESTP = (
     "{{ .reg .pred p, q; .reg .b32 x, y; testp.subnormal.f32 p, {a}; testp.normal.f32 q, {a}; "
