@@ -108,7 +108,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="run: all outputs in full, as a .zip")
     parser.add_argument("--cubin", type=Path, help="work: the machine code of --topic")
     parser.add_argument("--topic", default="")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if asked.what == "work":
         work(asked.cubin, asked.topic, asked.only)
         return 0
