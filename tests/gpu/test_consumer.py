@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,11 +28,19 @@ def nvcc(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def build(name: str, into: Path) -> Path:
-    program = into / name
-    defines = (f"-DKERNEL={name}", f'-DKERNEL_FILE="{name}.cu"')
-    nvcc("-I", ROOT / "generated" / "sm_90a", *defines, ROOT / "tests" / "gpu" / "consumer.cu", "-o", program)
-    return program
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A caller of each kernel, compiled."""
+    into = tmp_path_factory.mktemp("programs")
+
+    def build(name: str) -> Path:
+        defines = (f"-DKERNEL={name}", f'-DKERNEL_FILE="{name}.cu"')
+        source = ROOT / "tests" / "gpu" / "consumer.cu"
+        nvcc("-I", ROOT / "generated" / "sm_90a", *defines, source, "-o", into / name)
+        return into / name
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(KERNELS, pool.map(build, KERNELS), strict=True))
 
 
 def run(*command: str | Path) -> str:
@@ -41,19 +50,19 @@ def run(*command: str | Path) -> str:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_streams_graphs_and_leading_dimensions(hopper: PyCudaGpu, tmp_path: Path, name: str) -> None:
+def test_streams_graphs_and_leading_dimensions(hopper: PyCudaGpu, programs: dict[str, Path], name: str) -> None:
     shapes = (STATIC[name],) if name in STATIC else SHAPES
-    told = run(build(name, tmp_path), *shapes)
+    told = run(programs[name], *shapes)
     assert told.splitlines() == [f"{shape}: 0 wrong from 4 streams, 0 from a graph" for shape in shapes]
 
 
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in STATIC])
-def test_the_sanitizer_finds_nothing(hopper: PyCudaGpu, tmp_path: Path, name: str, tool: str) -> None:
+def test_the_sanitizer_finds_nothing(hopper: PyCudaGpu, programs: dict[str, Path], name: str, tool: str) -> None:
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not on PATH")
-    told = run(sanitizer, "--tool", tool, "--error-exitcode", "1", build(name, tmp_path), *SMALL)
+    told = run(sanitizer, "--tool", tool, "--error-exitcode", "1", programs[name], *SMALL)
     assert "ERROR SUMMARY: 0 errors" in told or "0 hazards displayed" in told
 
 
