@@ -13,6 +13,8 @@ import pytest
 from tmagen.gpu.device import PyCudaGpu
 from tmagen.toolchain import find_nvcc
 
+pytestmark = pytest.mark.gpu
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 KERNELS = sorted(path.stem for path in (ROOT / "generated" / "sm_90a").glob("*.cu"))
 STATIC = {name: name.rsplit("_", 1)[1].replace("x", ",") for name in KERNELS if name.count("x") > 2}
