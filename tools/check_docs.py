@@ -52,7 +52,7 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
 - Of global memory the last write and the last read of each byte are known, and no earlier reads.
 - Tensor maps that a kernel makes itself: their proxy fences are not checked (`tensormap.replace` and its copies run).
 - What one run does not execute: other shapes, other branches. Uninitialised memory is told by its values alone.
-- Timing, and numbers of registers (`setmaxnreg`).
+- Timing.
 
 ## The checks
 """

@@ -90,6 +90,28 @@ BAD: list[tuple[str, str, str]] = [
     ("rtol = 0.5", "rtol = -1", "rtol = -1 is out of range"),
     ("sum(A) ~= 0", "sum(A) == 0", "== is exact and takes no tolerance"),
     ('that = "sum(A) ~= 0", ', "", "expect[1].that is missing"),
+    ("grid = [4, 2]", "grid = [4, 2]\nregisters = 300", "registers = 300 is out of range: it takes 1 to 255"),
+    ("grid = [4, 2]", "grid = [4, 2]\nregisters = true", "registers = true is a boolean; it takes an integer"),
+    (
+        "grid = [4, 2]",
+        "grid = [4, 2]\nprogrammatic_dependent_launch = 1",
+        "programmatic_dependent_launch = 1 is an integer; it takes true, false or a table",
+    ),
+    (
+        "grid = [4, 2]",
+        'grid = [4, 2]\nprogrammatic_dependent_launch = { writes = ["a"] }',
+        "programmatic_dependent_launch.writes: there is no 'a'",
+    ),
+    (
+        "grid = [4, 2]",
+        'grid = [4, 2]\nprogrammatic_dependent_launch = { reads = "A" }',
+        "programmatic_dependent_launch.reads = 'A' is a string; it takes an array of names of buffers",
+    ),
+    (
+        "grid = [4, 2]",
+        "grid = [4, 2]\nprogrammatic_dependent_launch = { write = [] }",
+        "programmatic_dependent_launch.write is no key of programmatic_dependent_launch",
+    ),
     ("box = [32, 2]", "", "maps.m.box is missing"),
     ("box = [32, 2]", "box = [32]", "maps.m.box has 1 integers; it takes 2"),
     ("box = [32, 2]", "box = [64, 2]", "wider than the 64 bytes of swizzle B64"),

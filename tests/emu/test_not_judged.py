@@ -24,7 +24,7 @@ UNKNOWN = [
     "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r1], 1;",
     "cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
-    "setmaxnreg.inc.sync.aligned.u32 250;",
+    "setmaxnreg.inc.sync.aligned.u32 %r1;",
     "mul24.lo.u32 %r1, %r2, %r3;",
     "addc.u32 %r1, %r2, %r3;",
     "call.uni (retval0), malloc, (param0);",

@@ -18,8 +18,9 @@ from tmagen.check.fills import make
 from tmagen.check.finding import Finding, Severity
 from tmagen.check.places import Place
 from tmagen.check.read_maps import tensor_map
-from tmagen.check.spec import BufferSpec, LaunchSpec
-from tmagen.emu import GlobalMemory
+from tmagen.check.spec import BufferSpec, LaunchSpec, PredecessorSpec
+from tmagen.emu import GlobalMemory, Predecessor
+from tmagen.emu.launch import Ranges
 from tmagen.emu.tensormap import NBYTES
 
 _BLOCK_BYTES = 8192  # twice the largest alignment: an address is a multiple of its own and of no more
@@ -133,6 +134,15 @@ class Arena:
             allocation.data[:] = np.frombuffer(self.maps[name], np.uint8)
             self._map_addresses[name] = allocation.address
         return self._map_addresses[name]
+
+    def predecessor(self, spec: PredecessorSpec | None) -> Predecessor | None:
+        """The grid before the launch, with the addresses of what it touches."""
+        return None if spec is None else Predecessor(self._ranges(spec.writes), self._ranges(spec.reads))
+
+    def _ranges(self, names: tuple[str, ...] | None) -> Ranges | None:
+        if names is None:
+            return None
+        return tuple((self.buffers[name].address, self.buffers[name].data.size) for name in names)
 
     @property
     def places(self) -> list[Place]:

@@ -13,12 +13,24 @@ from tmagen.check.fills import read_fill
 from tmagen.check.read_expects import check_expects
 from tmagen.check.read_maps import read_maps
 from tmagen.check.read_params import read_params
-from tmagen.check.spec import BufferSpec, Dim3, ExpectSpec, LaunchSpec
+from tmagen.check.spec import BufferSpec, Dim3, ExpectSpec, LaunchSpec, PredecessorSpec
 from tmagen.check.table import Table
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.words import named, nearest
 
-KEYS = ("kernel", "grid", "block", "cluster", "dynamic_smem_bytes", "buffers", "maps", "params", "expect")
+KEYS = (
+    "kernel",
+    "grid",
+    "block",
+    "cluster",
+    "dynamic_smem_bytes",
+    "registers",
+    "programmatic_dependent_launch",
+    "buffers",
+    "maps",
+    "params",
+    "expect",
+)
 BUFFER_KEYS = ("dtype", "shape", "ld", "strides", "fill", "align", "writable")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _MAX_RANK = 8
@@ -59,6 +71,8 @@ def from_mapping(document: Mapping[str, Any], source: str = "launch") -> LaunchS
         maps=maps,
         params=read_params(top, declared),
         expects=_expects(top),
+        registers=top.integer("registers", 0, 1, 255) or None,
+        predecessor=_predecessor(top, declared),
     )
     top.need("grid", "CTAs in x, y and z, such as grid = [4, 1, 1]")
     if not problems:
@@ -74,6 +88,34 @@ def _extents(table: Table, key: str, most: int) -> Dim3 | None:
         return None
     x, y, z = (*found, 1, 1)[:3]
     return x, y, z
+
+
+def _predecessor(top: Table, declared: set[str]) -> PredecessorSpec | None:
+    """Whether the launch is a dependent one, and which buffers the grid before it has to do with."""
+    key = "programmatic_dependent_launch"
+    value = top.value.get(key, False)
+    if isinstance(value, bool):
+        return PredecessorSpec() if value else None
+    if not isinstance(value, Mapping):
+        top.wrong_kind(key, value, 'true, false or a table such as { writes = ["A"], reads = ["D"] }')
+        return None
+    table = Table(value, top.at(key), top.problems)
+    table.only("writes", "reads")
+    return PredecessorSpec(_names(table, "writes", declared), _names(table, "reads", declared))
+
+
+def _names(table: Table, key: str, declared: set[str]) -> tuple[str, ...] | None:
+    """Names of buffers; None where the key is absent."""
+    if key not in table.value:
+        return None
+    value = table.value[key]
+    if not (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)):
+        table.wrong_kind(key, value, 'an array of names of buffers, such as ["A"]')
+        return None
+    for name in value:
+        if name not in declared:
+            table.problems.append(unknown_name(table.at(key), name, declared))
+    return tuple(value)
 
 
 def _buffer(name: str, table: Table) -> BufferSpec | None:

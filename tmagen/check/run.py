@@ -73,7 +73,16 @@ def run(
         raise _in(source, error.diagnostics) from None
     params = parameter_block(spec, entry, arena)
     assert spec.block is not None and spec.cluster is not None
-    what = Launch(entry.name, spec.grid, spec.block, spec.cluster, spec.dynamic_smem_bytes, params)
+    what = Launch(
+        entry.name,
+        spec.grid,
+        spec.block,
+        spec.cluster,
+        spec.dynamic_smem_bytes,
+        params,
+        spec.registers,
+        arena.predecessor(spec.predecessor),
+    )
     runner = Runner(seed, jobs, strict, progress or NoProgress())
     cases: list[CaseReport] = []
     notes: list[str] = []

@@ -108,6 +108,14 @@ class ExpectSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PredecessorSpec:
+    """Names of the buffers that the grid before a dependent launch writes and reads; None: any memory."""
+
+    writes: tuple[str, ...] | None = None
+    reads: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchSpec:
     """One launch and all that it needs."""
 
@@ -120,6 +128,8 @@ class LaunchSpec:
     maps: tuple[MapSpec, ...]
     params: tuple[ParamSpec, ...]
     expects: tuple[ExpectSpec, ...]
+    registers: int | None = None  # of each thread at launch; None: what ptxas is seen to choose
+    predecessor: PredecessorSpec | None = None  # of a programmatic dependent launch
 
     def buffer(self, name: str) -> BufferSpec:
         return next(buffer for buffer in self.buffers if buffer.name == name)

@@ -6,7 +6,7 @@ afterwards.
 from __future__ import annotations
 
 from tmagen.emu.errors import Deadlock, EmulatorError, Endless, Fault, NotJudged, ParseError
-from tmagen.emu.launch import Launch, RunResult
+from tmagen.emu.launch import Launch, Predecessor, RunResult
 from tmagen.emu.machine import run
 from tmagen.emu.memory import Allocation, GlobalMemory
 from tmagen.emu.module import Entry, Module, Param
@@ -26,6 +26,7 @@ __all__ = [
     "NotJudged",
     "Param",
     "ParseError",
+    "Predecessor",
     "RunResult",
     "TensorMap",
     "parse",

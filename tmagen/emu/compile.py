@@ -34,6 +34,7 @@ from tmagen.emu.state import (
     maps,
     matrix,
     products,
+    registers,
     remote,
     warpgroup,
 )
@@ -98,7 +99,7 @@ def compile_entry(
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
     sources = (values, floats, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup)
-    for source in (*sources, copies, maps, cluster_barrier, remote, launch_control, narrow, products):
+    for source in (*sources, copies, maps, cluster_barrier, remote, launch_control, narrow, products, registers):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:

@@ -12,9 +12,27 @@ if TYPE_CHECKING:
 Dim3 = tuple[int, int, int]
 
 
+Ranges = tuple[tuple[int, int], ...]
+"""Global memory: (address, bytes) of each part."""
+
+
+@dataclass(frozen=True)
+class Predecessor:
+    """The grid before a launch with programmatic dependent launch: until griddepcontrol.wait it may still run (PTX ISA,
+    "griddepcontrol"). `writes` and `reads` are what it touches; None: any memory.
+    """
+
+    writes: Ranges | None = None
+    reads: Ranges | None = None
+
+
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch. `params` is the parameter block, laid out as `Entry.params` says."""
+    """One kernel launch. `params` is the parameter block, laid out as `Entry.params` says.
+
+    `registers` are those of each thread when the CTA starts, as ptxas reports them; None: what it is seen to choose.
+    `predecessor` is the grid before this one where it may still run when this one starts.
+    """
 
     kernel: str
     grid: Dim3
@@ -22,6 +40,8 @@ class Launch:
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     params: bytes = b""
+    registers: int | None = None
+    predecessor: Predecessor | None = None
 
 
 @dataclass(frozen=True)

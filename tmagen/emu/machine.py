@@ -98,7 +98,7 @@ def run(
         max_rounds=max_rounds,
     )
     if checks:
-        context.session = Session(program, memory, context.shared_end, strict=strict)
+        context.session = Session(program, launch, memory, context.shared_end, strict=strict)
     gx, gy, gz = launch.grid
     total = gx * gy * gz
     alone = program.uses_global_atomics or (program.takes_clusters and total > _MAX_PORTIONS)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tests.emu.ptx import module
-from tmagen.emu import EmulatorError, GlobalMemory, Launch, run
+from tmagen.emu import EmulatorError, GlobalMemory, Launch, Predecessor, run
 from tmagen.emu.checks import Finding
 
 SHARED = (
@@ -63,14 +64,22 @@ def check(
     completion: str = "eager",
     out_bytes: int = 8192,
     cluster: int = 1,
+    directives: str = "",
+    registers: int | None = None,
+    predecessor: Callable[[int, int], Predecessor] | None = None,
 ) -> tuple[Finding, ...]:
-    """What a checked run of `body` finds; a fault counts as a finding with its rule."""
+    """What a checked run of `body` finds. `predecessor` makes the grid before of the addresses of the output and of the
+    input.
+    """
     memory = GlobalMemory()
     out, source = memory.allocate(out_bytes), memory.allocate(8192)
     source.data[:] = np.arange(8192, dtype=np.uint8)
-    kernel = module(START + body, pointers=2, declarations=SHARED)
+    kernel = module(START + body, pointers=2, declarations=SHARED, directives=directives)
     params = b"".join(a.address.to_bytes(8, "little") for a in (out, source))
-    launch = Launch("k", (grid, 1, 1), (threads, 1, 1), (cluster, 1, 1), params=params)
+    before = None if predecessor is None else predecessor(out.address, source.address)
+    launch = Launch(
+        "k", (grid, 1, 1), (threads, 1, 1), (cluster, 1, 1), params=params, registers=registers, predecessor=before
+    )
     return run(kernel, launch, memory, completion=completion, checks=True, strict=strict).findings
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tmagen.emu import tma
 from tmagen.emu.checks import races
 from tmagen.emu.checks.clocks import GLOBAL, Lanes
+from tmagen.emu.checks.predecessor import Before
 from tmagen.emu.checks.races import GLOBAL_MEMORY, Verdict
 from tmagen.emu.checks.shadow import Access
 from tmagen.emu.isa.values import ND
@@ -55,8 +56,9 @@ def _sparse(nbytes: int) -> Numbers:
 class GlobalShadow:
     """All of a launch's global memory."""
 
-    def __init__(self, memory: GlobalMemory, *, between_ctas: bool) -> None:
+    def __init__(self, memory: GlobalMemory, before: Before | None = None, *, between_ctas: bool) -> None:
         self.memory = memory
+        self.before = before
         self.between_ctas = between_ctas
         self.process = 0
         self._shadows = {id(allocation): _Shadow(allocation) for allocation in memory.allocations}
@@ -86,6 +88,8 @@ class GlobalShadow:
                 places = [pick(address, lane) for lane in lane_set(mask).lanes]
             low, high = min(places), max(places) + nbytes
             note = watch.access(kind, agent, strong=strong)
+            if self.before is not None:
+                self.before.touch(watch, agent, note, places, nbytes, storing=kind != "ld")
             try:
                 shadow = self._shadow(self.memory.find(low, high - low))
             except Exception:
@@ -95,6 +99,8 @@ class GlobalShadow:
 
     def span(self, watch: Watch, agent: Lanes, note: Access, address: int, nbytes: int, *, storing: bool) -> None:
         """A bulk copy."""
+        if self.before is not None:
+            self.before.touch(watch, agent, note, (address,), nbytes, storing=storing)
         shadow = self._shadow(self.memory.find(address, nbytes))
         start = address - shadow.address
         self._touch(watch, agent, note, shadow, slice(start, start + nbytes), storing)
@@ -103,6 +109,8 @@ class GlobalShadow:
         self, watch: Watch, agent: Lanes, note: Access, tmap: TensorMap, coords: tuple[int, ...], *, storing: bool
     ) -> None:
         """A tensor copy."""
+        if self.before is not None:
+            self.before.touch(watch, agent, note, (tmap.address,), tmap.footprint, storing=storing)
         if not storing:
             shadow = self._of_map(tmap)
             if shadow is not None and not shadow.flags[0]:

@@ -6,7 +6,15 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from tmagen.emu.checks import hooks_barrier, hooks_cluster, hooks_copy, hooks_matrix, hooks_memory, hooks_tensor
+from tmagen.emu.checks import (
+    hooks_barrier,
+    hooks_cluster,
+    hooks_copy,
+    hooks_launch,
+    hooks_matrix,
+    hooks_memory,
+    hooks_tensor,
+)
 
 _MODULES: tuple[ModuleType, ...] = (
     hooks_memory,
@@ -15,6 +23,7 @@ _MODULES: tuple[ModuleType, ...] = (
     hooks_copy,
     hooks_tensor,
     hooks_cluster,
+    hooks_launch,
 )
 
 

@@ -18,7 +18,7 @@ NOUNS = {
     "ld": "load", "st": "store", "atom": "atomic", "alloc": "tcgen05.alloc", "tma_load": "TMA load",
     "bulk_load": "bulk load", "tma_store": "TMA store", "bulk_store": "bulk store", "mma": "MMA", "wgmma": "wgmma",
     "tmem_ld": "tcgen05.ld", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
-    "st_async": "st.async", "cp_async": "cp.async",
+    "st_async": "st.async", "cp_async": "cp.async", "try_cancel": "clusterlaunchcontrol.try_cancel",
 }  # fmt: skip
 _LOADS = ("tma_load", "bulk_load")
 COPIES = (*_LOADS, "st_async")
@@ -62,6 +62,8 @@ def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
     if first.kind in _LOADS:
         rule = "TM-35" if second.kind in _LOADS else "TM-34"
         return Verdict(rule, "E", watch.phase_edge(first, agent, what))
+    if first.kind == "try_cancel":
+        return Verdict("CL-02", "E", watch.phase_edge(first, agent, what, "response arrives"))
     if first.kind in _STORES:
         edge = f"nothing orders the {what} after a cp.async.bulk.wait_group by the thread that issued the store"
         return Verdict("BG-05", "E", edge)

@@ -43,6 +43,9 @@ FAMILIES = {
     "TC": "Tensor cores: tcgen05",
     "WG": "Tensor cores: wgmma",
     "CB": "Clusters",
+    "CL": "Taking over clusters that have not been launched",
+    "GD": "Programmatic dependent launch",
+    "SR": "Registers",
     "NB": "Named barriers and warps",
 }
 

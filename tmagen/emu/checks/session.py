@@ -9,9 +9,11 @@ from tmagen.emu.checks.barriers import WatchedClusterBarrier
 from tmagen.emu.checks.clocks import Clocks
 from tmagen.emu.checks.finding import Collector, Finding
 from tmagen.emu.checks.global_memory import GlobalShadow
+from tmagen.emu.checks.predecessor import Before
 from tmagen.emu.checks.shadow import Parts
 from tmagen.emu.checks.sites import sites_of
 from tmagen.emu.checks.watch import FIRST_CAPACITY, Watch
+from tmagen.emu.launch import Launch
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.tensormap import TensorMap
 from tmagen.emu.tmem import COLUMNS, LANES
@@ -20,14 +22,17 @@ from tmagen.emu.tmem import COLUMNS, LANES
 class Session:
     """One launch under observation."""
 
-    def __init__(self, program: Any, memory: GlobalMemory, shared_bytes: int, *, strict: bool) -> None:
+    def __init__(
+        self, program: Any, launch: Launch, memory: GlobalMemory, shared_bytes: int, *, strict: bool
+    ) -> None:
         self.program = program
         self.sites = sites_of(program)
         self.end_site = self.sites[-1]
         self.collector = Collector(strict=strict)
         self.shared_parts = Parts(-(-shared_bytes // 16) * 16)
         self.tensor_parts = Parts(LANES * COLUMNS)
-        self.memory = GlobalShadow(memory, between_ctas=not program.uses_global_atomics)
+        before = None if launch.predecessor is None else Before(launch.predecessor)
+        self.memory = GlobalShadow(memory, before, between_ctas=not program.uses_global_atomics)
         self.capacity = 0
         self._number = 0
         self._clocks = Clocks(FIRST_CAPACITY)
@@ -43,6 +48,8 @@ class Session:
         if cta.rank == 0:
             self._number += 1
             self._clocks = Clocks(self.capacity or FIRST_CAPACITY)
+            if self.memory.before is not None:
+                self.memory.before.component = self._clocks.component("the grid before this one")
             if cta.cluster.size > 1:
                 cta.cluster.barrier = WatchedClusterBarrier(cta.cluster, self._clocks)
         watch = self._last = Watch(self, cta, self._clocks, self._number)

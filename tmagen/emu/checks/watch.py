@@ -74,6 +74,9 @@ class Watch:
         self.others_fenced = False  # lanes with no such mbarrier.init executed a fence.mbarrier_init
         self.wgmma_fenced: set[int] = set()  # warps that executed wgmma.fence since they last waited
         self.groups: dict[int, int] = {}  # component of each warpgroup
+        # By warpgroup: (warp, how many setmaxnreg before) -> its component and clock then.
+        self.register_marks: dict[int, dict[tuple[int, int], tuple[int, int]]] = {}
+        self.refusals: list[tuple[Any, int, int]] = []  # who has seen a request for a cluster fail: warp, its clock
 
     # --- agents -------------------------------------------------------------------------------------------------------
 
@@ -227,12 +230,12 @@ class Watch:
             return True
         return first.pipeline and second.pipeline and first.component == second.component
 
-    def phase_edge(self, first: Access, agent: Lanes, what: str) -> str:
-        """Why a load that completes on an mbarrier is not known to be complete."""
+    def phase_edge(self, first: Access, agent: Lanes, what: str, ends: str = "load completes") -> str:
+        """Why an operation that completes on an mbarrier is not known to be complete."""
         name = self.clocks.names[first.component]
         last = agent.known[first.component]
         seen = f"the last phase that it knows of is {last - 1}" if last else "it knows of no phase"
-        done = f"phase {first.clock - 1} of the {name}, on which the load completes"
+        done = f"phase {first.clock - 1} of the {name}, on which the {ends}"
         return f"no wait orders the {what} after {done}; {seen}"
 
     # --- reports ------------------------------------------------------------------------------------------------------
@@ -242,7 +245,7 @@ class Watch:
         warp, mask, cta = access.who
         return f"{cta.title} {thread_text(warp, mask)}"
 
-    def _thread(self, access: Access) -> str:
+    def thread(self, access: Access) -> str:
         """The same, without the CTA where there is but one."""
         return self.name(access) if self.prefix else thread_text(*access.who[:2])
 
@@ -270,7 +273,7 @@ class Watch:
         now, then = _VERBS[hazard]
         mine, theirs = NOUNS[second.kind], NOUNS[first.kind]
         message = (
-            f"{hazard}: the {mine} of {self._thread(second)} {now} what the {theirs} of {self._thread(first)} {then}"
+            f"{hazard}: the {mine} of {self.thread(second)} {now} what the {theirs} of {self.thread(first)} {then}"
         )
         hints = self._hints(first, agent)
         finding = Finding(
@@ -366,6 +369,8 @@ class Watch:
     def ends(self) -> None:
         """The CTA has ended."""
         self._unobserved_copies()
+        if self.session.memory.before is not None:
+            self.session.memory.before.ends(self)
         for thread, stream in self.bulk.items():
             warp, lane = divmod(thread, 32)
             done = max((group.known[stream.read] for group in self.warps[warp].groups), default=0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Instruction, Sym
 
 if TYPE_CHECKING:
@@ -71,19 +72,24 @@ def nanosleep(cx: BlockEmitter, ins: Instruction) -> None:
 
 @instruction("griddepcontrol", pure=False, dests=0)
 def griddepcontrol(cx: BlockEmitter, ins: Instruction) -> None:
-    """No other grid runs."""
+    """No other grid runs; what a grid before this one writes is there from the start."""
     form = Form(ins, "griddepcontrol")
-    form.one_of(("launch_dependents", "wait"))
+    what = form.one_of(("launch_dependents", "wait"))
     form.done()
+    operands(ins, 0)
+    if what == "wait" and cx.checked:
+        cx.line("grid_wait(F, C)")
 
 
-@instruction("setmaxnreg", pure=False, dests=0)
+@instruction("setmaxnreg", pure=False, dests=0, collective=True, waits=True)
 def setmaxnreg(cx: BlockEmitter, ins: Instruction) -> None:
-    """Registers are not counted; the operand is checked (PTX ISA, "setmaxnreg")."""
+    """Give registers to the CTA's pool, or wait for some of it (PTX ISA, "setmaxnreg")."""
     form = Form(ins, "setmaxnreg")
-    form.one_of(("inc", "dec"))
+    grows = form.one_of(("inc", "dec")) == "inc"
     if form.rest != ["sync", "aligned", "u32"]:
         raise Unknown(ins.opcode)
     count = cx.literal(operands(ins, 1)[0])
-    if count is None or not 24 <= count <= 256 or count % 8:
-        raise Unknown(f"setmaxnreg {count}")
+    if count is None:
+        raise Unknown(f"{ins.opcode} without an immediate count")
+    whole_warp(cx)
+    cx.ret(f"set_registers(F, C, {grows}, {count}, {cx.next_block}, {cx.wait()})")

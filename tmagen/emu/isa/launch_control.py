@@ -31,7 +31,7 @@ def try_cancel(cx: BlockEmitter, ins: Instruction) -> None:
     cx.line(f"try_cancel(F, C, {place}, {where}, {multicast})")
 
 
-@instruction("clusterlaunchcontrol.query_cancel.is_canceled")
+@instruction("clusterlaunchcontrol.query_cancel.is_canceled", pure=False)
 def is_canceled(cx: BlockEmitter, ins: Instruction) -> None:
     """Whether a cluster was given."""
     form = Form(ins, "clusterlaunchcontrol.query_cancel.is_canceled")
@@ -39,7 +39,7 @@ def is_canceled(cx: BlockEmitter, ins: Instruction) -> None:
         raise Unknown(ins.opcode)
     d, response = operands(ins, 2)
     text = cx.src(response, 128)
-    cx.line(f"{cx.dst(d)} = ({text} & 1) != 0")
+    cx.line(f"{cx.dst(d)} = is_canceled(F, C, {text})")
 
 
 @instruction(
@@ -55,10 +55,10 @@ def get_first_ctaid(cx: BlockEmitter, ins: Instruction) -> None:
     if axis:
         if ins.parts[3:] != ("b32", "b128"):
             raise Unknown(ins.opcode)
-        cx.line(f"{cx.dst(d)} = first_ctaid(F, {text})[{'xyz'.index(axis)}]")
+        cx.line(f"{cx.dst(d)} = first_ctaid(F, C, {text})[{'xyz'.index(axis)}]")
         return
     if ins.parts[3:] != ("v4", "b32", "b128") or not isinstance(d, Vec) or len(d.items) != 4:
         raise Unknown(ins.opcode)
     names = [cx.dst(item) for item in d.items]
-    cx.line(f"{', '.join(names[:3])} = first_ctaid(F, {text})")
+    cx.line(f"{', '.join(names[:3])} = first_ctaid(F, C, {text})")
     cx.line(f"{names[3]} = 0")

@@ -11,7 +11,7 @@ from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3
 from tmagen.emu.report import waiting_lines
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
-from tmagen.emu.state.convergence import Warp
+from tmagen.emu.state.convergence import WAIT, Warp
 from tmagen.emu.state.cta import Context, Cta
 from tmagen.emu.state.endless import FIRST_ROUND, Watchdog
 
@@ -32,6 +32,7 @@ class Cluster:
         self.queue: deque[Warp] = deque()
         self.barrier = ClusterBarrier(self)
         self.context = context
+        self.refused: set[Warp] = set()  # those that have seen a request for a cluster fail
         self.idle_polls = 0
         self._watchdog: Watchdog | None = None
         self.watch_from = FIRST_ROUND
@@ -161,7 +162,15 @@ class Cluster:
             "that could wake them",
             where=next(cta for cta in self.ctas if cta.live_warps).title,
             detail=lines,
+            rule=_rule(self.ctas),
         )
+
+
+def _rule(ctas: list[Cta]) -> str | None:
+    """The rule that a deadlock is about, where one of those who wait can tell."""
+    fragments = (fragment for cta in ctas for warp in cta.warps for fragment in warp.fragments)
+    waits = (fragment.wait for fragment in fragments if fragment.state == WAIT)
+    return next((rule for wait in waits if (rule := getattr(wait, "rule", None))), None)
 
 
 def coordinates(index: int, extents: Dim3) -> Dim3:

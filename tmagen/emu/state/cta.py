@@ -24,6 +24,7 @@ from tmagen.emu.state.convergence import Fragment, Warp
 from tmagen.emu.state.endless import MAX_ROUNDS
 from tmagen.emu.state.engine import ASYNC, TENSOR, Engine, make_engine
 from tmagen.emu.state.mbarrier import MBarrier
+from tmagen.emu.state.registers import Registers
 from tmagen.emu.state.warpgroup import members_of
 from tmagen.emu.tensormap import TensorMap
 from tmagen.emu.tmem import COLUMNS, Tmem
@@ -143,6 +144,7 @@ class Cta:
         self.mma_lines: list[int] = []
         self.bulk_waiters: list[Fragment] = []
         self.alloc_waiters: list[Fragment] = []
+        self.registers: Registers | None = None  # from the first setmaxnreg on
         self.polls = 0
         self.watch: Any = None  # of a checked run
         self.site = 0  # number of the instruction that runs, in a checked run
@@ -228,6 +230,8 @@ class Cta:
         self.tmem.check_exit()
         for member in self.members[::4]:
             member.group.check_exit()
+        if self.registers is not None:
+            self.registers.check_exit()
 
     # --- tensor work --------------------------------------------------------------------------------------------------
 

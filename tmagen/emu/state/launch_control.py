@@ -7,18 +7,21 @@ CTA. The ISA leaves the format open; programs read it by `query_cancel` alone.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa.values import ND
+from tmagen.emu.module import Entry
 from tmagen.emu.state.convergence import Fragment, pick, uniform
 from tmagen.emu.state.engine import COPY
 from tmagen.emu.state.issue import complete_bytes
 from tmagen.emu.state.mbarrier import barrier_at
 
 RESPONSE_BYTES = 16
+UNDEFINED = 0xA5A5A5A5
 
 
 def try_cancel(frag: Fragment, cta: Any, place: Any, barrier: Any, multicast: bool) -> None:
@@ -27,10 +30,19 @@ def try_cancel(frag: Fragment, cta: Any, place: Any, barrier: Any, multicast: bo
         dst, at = cta.own(pick(place, lane)), cta.own(pick(barrier, lane))
         if dst % RESPONSE_BYTES:
             raise Fault(f"clusterlaunchcontrol.try_cancel to {dst:#x}, which is not a multiple of 16", rule="CL-01")
+        if frag.warp in cta.cluster.refused:
+            raise Fault(
+                "clusterlaunchcontrol.try_cancel by a warp that has seen an earlier request fail: no cluster is left",
+                rule="CL-04",
+            )
         response = _response(cta)
         for receiver in cta.cluster.ctas if multicast else [cta]:
-            if receiver is not cta:
-                cta.cluster.peer(receiver.rank)
+            if not receiver.live_warps:
+                raise Fault(
+                    f"clusterlaunchcontrol.try_cancel.multicast::cluster::all after CTA rank {receiver.rank} has "
+                    "exited",
+                    rule="CL-05",
+                )
             phase = barrier_at(receiver, at).phase
 
             def run(
@@ -65,8 +77,33 @@ def wide_of_lanes(frag: Fragment, low: Any, high: Any) -> int:
     return wide(uniform(frag, low, what), uniform(frag, high, what))
 
 
-def first_ctaid(frag: Fragment, response: int) -> tuple[int, int, int]:
-    """query_cancel.get_first_ctaid. Undefined after a failed request: a fault."""
-    if not response & 1:
-        raise Fault("clusterlaunchcontrol.query_cancel.get_first_ctaid of a request that failed", rule="CL-03")
-    return response >> 32 & 0xFFFFFFFF, response >> 64 & 0xFFFFFFFF, response >> 96 & 0xFFFFFFFF
+def is_canceled(frag: Fragment, cta: Any, response: int) -> bool:
+    """query_cancel.is_canceled. Who has seen a failure may not ask again."""
+    if response & 1:
+        return True
+    cta.cluster.refused.add(frag.warp)
+    return False
+
+
+def first_ctaid(frag: Fragment, cta: Any, response: int) -> tuple[int, int, int]:
+    """query_cancel.get_first_ctaid. Undefined after a failed request: an odd number that a program which asks
+    `is_canceled` may ignore, and a fault in one that never asks.
+    """
+    if response & 1:
+        return response >> 32 & 0xFFFFFFFF, response >> 64 & 0xFFFFFFFF, response >> 96 & 0xFFFFFFFF
+    if not _asks(cta.program.entry):
+        raise Fault(
+            "clusterlaunchcontrol.query_cancel.get_first_ctaid of a request that failed, in a kernel that never asks "
+            "query_cancel.is_canceled",
+            rule="CL-03",
+        )
+    return UNDEFINED, UNDEFINED, UNDEFINED
+
+
+@lru_cache(maxsize=64)
+def _asks(entry: Entry) -> bool:
+    return any(i.opcode.startswith("clusterlaunchcontrol.query_cancel.is_canceled") for i in entry.body)
+
+
+def grid_wait(frag: Fragment, cta: Any) -> None:
+    """griddepcontrol.wait: the grid before this one has ended."""

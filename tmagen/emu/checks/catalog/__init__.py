@@ -3,6 +3,28 @@
 
 from __future__ import annotations
 
-from tmagen.emu.checks.catalog import barriers, clusters, copies, descriptors, mbarriers, proxies, races, tensor, wgmma
+from tmagen.emu.checks.catalog import (
+    barriers,
+    clusters,
+    copies,
+    descriptors,
+    launches,
+    mbarriers,
+    proxies,
+    races,
+    tensor,
+    wgmma,
+)
 
-__all__ = ["barriers", "clusters", "copies", "descriptors", "mbarriers", "proxies", "races", "tensor", "wgmma"]
+__all__ = [
+    "barriers",
+    "clusters",
+    "copies",
+    "descriptors",
+    "launches",
+    "mbarriers",
+    "proxies",
+    "races",
+    "tensor",
+    "wgmma",
+]
