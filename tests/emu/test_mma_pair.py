@@ -280,5 +280,5 @@ def test_a_cluster_without_pairs():
 
 
 def test_half_of_the_columns_of_128_rows_go_to_the_upper_lanes():
-    part = mma_pair._whole(replace(mma_pair.decode("f16", idesc(0, 128, 64), 2)))
+    part = mma_pair.whole(replace(mma_pair.decode("f16", idesc(0, 128, 64), 2)))
     assert (part.m, part.n) == (128, 32)

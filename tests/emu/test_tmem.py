@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tmagen.emu.errors import Fault, NotJudged
-from tmagen.emu.state.cta import Context
+from tmagen.emu.policy import policy_of
 from tmagen.emu.tmem import Tmem
 
 # (lane, column) steps of bits 0..4 of the thread index, then of bits 0, 1, ... of the register index.
@@ -76,8 +76,7 @@ class TestAllocator:
     @pytest.mark.parametrize("columns", [32, 64, 128, 256])
     def test_starts_leave_room_and_agree_in_a_cluster(self, columns):
         def starts(completion, cluster=0, seed=0):
-            context = Context(None, None, None, completion, seed, {})
-            start = context.tmem_start(cluster)
+            start = policy_of(completion).tensor_memory(seed, cluster)
             return 0 if start is None else start(columns)
 
         assert (starts("eager"), starts("lazy"), starts("newest-first")) == (0, columns, 512 - columns)

@@ -69,6 +69,10 @@ class Program:
     takes_clusters: bool  # whether it asks for clusters that have not been launched
     sites: list[Instruction]  # what checks call by number: all that touches memory or barriers
 
+    def undefined(self, fill: int) -> list[Any]:
+        """What each place may hold at first just as well: a byte, repeated."""
+        return [bool(fill & 1) if width == 1 else int.from_bytes(bytes([fill]) * (width // 8)) for width in self.widths]
+
     def first_instruction(self, number: int) -> Instruction | None:
         """The first instruction of a block."""
         return self.starts[number]

@@ -10,6 +10,7 @@ import pickle
 import re
 import struct
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,10 +25,12 @@ from tmagen.emu.errors import EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Launch, RunResult
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.module import Module
+from tmagen.emu.policy import policy_of
+from tmagen.emu.policy.choices import at_random
+from tmagen.emu.policy.poison import pattern
 from tmagen.emu.state.cluster import Cluster
 from tmagen.emu.state.cta import Context
 from tmagen.emu.state.endless import MAX_ROUNDS
-from tmagen.emu.state.engine import POLICIES
 
 Progress = Callable[[int, int], None]
 Listener = Callable[[str, Any, Any, tuple[Any, ...]], None]
@@ -55,16 +58,17 @@ def run(
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
-    `completion` is when asynchronous work takes effect (see `state/engine.py`), `seed` that of `random`. `jobs`
-    processes share the CTAs, except where CTAs may talk to each other through global memory. `progress(done, total)`
-    counts CTAs. A `listener` is called as `listener(kind, cta, fragment, operands)` for each memory access, barrier,
-    fence and asynchronous operation, before its effect; it hears one process, so it needs `jobs` = 1.
+    `completion` is the execution policy, by its name (see `policy/catalog.py`): when asynchronous work takes effect,
+    and what else PTX leaves open; `seed` starts what it draws, or names whom it holds back. `jobs` processes share the
+    CTAs, except where CTAs may talk to each other through global memory. `progress(done, total)` counts CTAs. A
+    `listener` is called as `listener(kind, cta, fragment, operands)` for each memory access, barrier, fence and
+    asynchronous operation, before its effect; it hears one process, so it needs `jobs` = 1.
 
     With `checks` the run is observed: `findings` of the result, or of the error that ends the run, are the races and
     other broken rules (see `checks`); `strict` adds formal rules and what one run cannot settle.
 
-    elect.sync takes the lowest lane, as hardware is seen to and shipping kernels rely on; with `any_leader`,
-    newest-first and random completion take another.
+    elect.sync takes the lowest lane, as hardware is seen to and shipping kernels rely on; with `any_leader` the policy
+    says which.
 
     A CTA whose state comes back again and again never ends; neither does one, it is taken, that has not ended after
     `max_rounds` turns of each of its warps (see `state/endless.py`).
@@ -72,8 +76,7 @@ def run(
     Raises NotJudged for what the emulator does not model, Fault for a broken rule, Deadlock when all wait, Endless when
     some run for ever; ValueError for a wrong argument.
     """
-    if completion not in POLICIES:
-        raise ValueError(f"completion {completion!r} is not one of {', '.join(POLICIES)}")
+    policy = policy_of(completion)
     if jobs < 1 or max_rounds < 1:
         raise ValueError(f"jobs = {jobs}, max_rounds = {max_rounds}")
     if listener is not None and jobs > 1:
@@ -89,19 +92,25 @@ def run(
         program,
         launch,
         memory,
-        completion,
+        policy,
         seed,
         symbols,
         listener=listener,
         any_leader=any_leader,
         sm_count=_SM_COUNT.get(_target(module), 148),
         max_rounds=max_rounds,
+        registers=program.first,
     )
+    if policy.spoils:
+        context.fill = pattern(seed)
+        context.registers = program.undefined(context.fill)
     if checks:
         context.session = Session(program, launch, memory, context.shared_end, strict=strict)
     gx, gy, gz = launch.grid
     total = gx * gy * gz
-    alone = program.uses_global_atomics or (program.takes_clusters and total > _MAX_PORTIONS)
+    # Processes take clusters from one pipe, in order.
+    ordered = policy.clusters is not at_random
+    alone = program.uses_global_atomics or (program.takes_clusters and (total > _MAX_PORTIONS or not ordered))
     jobs = 1 if alone else max(1, min(jobs, total // _cluster_size(launch)))
     with _one_blas_thread():
         findings = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
@@ -112,12 +121,19 @@ def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple
     session = context.session
     size = _cluster_size(context.launch)
     try:
-        waiting = iter(range(total // size))
-        context.next_cluster = lambda: next(waiting, None)
-        for index in waiting:
-            Cluster(context, index).run()
+        waiting = deque(range(total // size))
+
+        def take(which: int) -> int:
+            waiting.rotate(-which)
+            index = waiting.popleft()
+            waiting.rotate(which)
+            return index
+
+        context.next_cluster, context.clusters_left = take, waiting.__len__
+        while waiting:
+            Cluster(context, waiting.popleft()).run()
             if progress is not None:
-                progress((index + 1) * size, total)
+                progress(total - len(waiting) * size, total)
     except EmulatorError as error:
         if session is not None:
             error.findings = merged([session.ends()])
@@ -287,7 +303,7 @@ def _take(context: Context, number: int, total: int, jobs: int, counters: mmap.m
     size = _cluster_size(context.launch)
     clusters = total // size
 
-    def take() -> int | None:
+    def take(which: int) -> int | None:
         nonlocal done
         raw = os.read(queue, 8)
         done += size if raw else 0

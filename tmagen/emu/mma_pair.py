@@ -43,7 +43,7 @@ def chains(ops: Sequence[PairMma]) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=64)
-def _whole(desc: InstrDescriptor) -> InstrDescriptor:
+def whole(desc: InstrDescriptor) -> InstrDescriptor:
     """What one CTA's tensor memory gets, as an instruction of 128 lanes."""
     return replace(desc, m=LANES, n=desc.n if desc.m == CTAS * LANES else desc.n // CTAS)
 
@@ -53,7 +53,7 @@ def execute(ops: Sequence[PairMma], smems: tuple[Bytes, Bytes], tmems: tuple[Tme
     """Execute one chain. Raises Fault for bad descriptors and addresses, NotJudged for what is not known."""
     op = ops[0].op
     desc = decode(op.kind, op.idesc, CTAS)
-    part = _whole(desc)
+    part = whole(desc)
     if op.disable_lanes is not None:
         raise NotJudged("disable-output-lane with cta_group::2")
     if op.d >> 16:
@@ -80,8 +80,8 @@ def _product(op: Mma, desc: InstrDescriptor, descs_a: tuple[Any, ...], b: F32, s
     else:
         a = mma.gather(descs_a, rows, desc.k, desc.a, desc.a_major, smem)
     if rows == LANES:
-        whole: F32 = np.matmul(b, a.T)
-        return whole
+        every: F32 = np.matmul(b, a.T)
+        return every
     # Each half of the lanes computes half of the columns, with the rows of A that it has when A is in tensor memory.
     left, right = (a[:rows], a[rows:]) if op.a_in_tmem else (a, a)
     half = desc.n // CTAS

@@ -22,20 +22,22 @@ Index = npt.NDArray[np.intp]
 
 LANES = 128
 COLUMNS = 512
-POISON = 0xFFFFFFFF
-"""What words hold before anything is written: NaN in every format."""
+POISON = 0xFF
+"""The byte that words hold before anything is written: NaN in every format."""
 
 
 class Tmem:
     """The tensor memory that one CTA sees, and which of it is allocated."""
 
-    def __init__(self, start: Callable[[int], int] | None = None) -> None:
+    def __init__(self, start: Callable[[int], int] | None = None, fill: int = POISON) -> None:
         """`start(columns)` says where the columns begin that are free at the first allocation: those before belong to
-        another CTA of the SM, which ends and gives them back when an allocation needs them.
+        another CTA of the SM, which ends and gives them back when an allocation needs them. `fill` is a byte that
+        stands for what nobody has written.
         """
+        self._fill = fill * 0x01010101
         self._start = start
         self._others = 0  # bit i: another CTA has column i
-        self.words: U32 = np.full((COLUMNS, LANES), POISON, np.uint32)
+        self.words: U32 = np.full((COLUMNS, LANES), self._fill, np.uint32)
         self.floats: F32 = self.words.view(np.float32)
         self._allocated: dict[int, int] = {}  # first column -> columns
         self._live = 0  # bit i: column i is allocated
@@ -65,7 +67,7 @@ class Tmem:
         if first is not None:
             self._live |= ((1 << columns) - 1) << first
             self._allocated[first] = columns
-            self.words[first : first + columns] = POISON
+            self.words[first : first + columns] = self._fill
         return first
 
     @staticmethod
@@ -82,7 +84,7 @@ class Tmem:
             raise Fault(f"tcgen05.dealloc of {columns} columns at {address:#x}, but allocated is {live}", rule="TA-06")
         del self._allocated[address]
         self._live &= ~(((1 << columns) - 1) << address)
-        self.words[address : address + columns] = POISON
+        self.words[address : address + columns] = self._fill
 
     def relinquish(self) -> None:
         """Give the permit to allocate back, for the rest of the CTA's life. Doing so again changes nothing."""

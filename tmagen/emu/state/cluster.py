@@ -34,6 +34,8 @@ class Cluster:
         self.context = context
         self.refused: set[Warp] = set()  # those that have seen a request for a cluster fail
         self.idle_polls = 0
+        policy = context.policy
+        self.schedule = None if policy.schedule is None else policy.schedule(self, context.seed)
         self._watchdog: Watchdog | None = None
         self.watch_from = FIRST_ROUND
         self.ctas: list[Cta] = []
@@ -70,8 +72,7 @@ class Cluster:
                 warp.queued = True
                 queue.append(warp)
         warp = ctas[0].warps[0]
-        engine = ctas[0].engine
-        eager = ctas[0].eager
+        eager, schedule = ctas[0].eager, self.schedule
         limit = 4 * ctas[0].nwarps
         rounds = 0
         try:
@@ -81,9 +82,10 @@ class Cluster:
                     rounds += 1
                     if rounds >= self.watch_from:
                         self._watch(rounds)
-                    if not eager:
-                        engine.order(queue)
-                    for _ in range(len(queue)):
+                    turns, before = len(queue), 0
+                    if schedule is not None:
+                        turns, before = schedule.turns(queue), self.looks
+                    for _ in range(turns):
                         warp = queue.popleft()
                         warp.queued = False
                         cta = warp.cta
@@ -92,6 +94,8 @@ class Cluster:
                         warp.run()
                         if cta.mma_queue:
                             cta.flush_mma()
+                    if schedule is not None:
+                        schedule.ends(turns, self.looks - before)
                     for cta in ctas:
                         if cta.polls > limit:
                             self.idle()
@@ -138,6 +142,11 @@ class Cluster:
             self.idle_polls = 0
         elif self.idle_polls > _POLL_LIMIT:
             raise self.poll_deadlock()
+
+    @property
+    def looks(self) -> int:
+        """How often threads have looked at memory since the cluster was last idle."""
+        return sum(cta.polls for cta in self.ctas)
 
     @property
     def looks_in_vain(self) -> bool:

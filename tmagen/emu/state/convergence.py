@@ -25,6 +25,7 @@ from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import M32, ND, UNSIGNED
 
 RUN, CONVERGE, WAIT = 0, 1, 2
+PRODUCER, MIDDLE, CONSUMER = 0, 1, 2  # a warp that issues loads; one that issues tensor work alone; the others
 BLOCK, SWITCH, GONE = -1, -2, -3
 _AGAIN = -16
 _ALL, _NONE = b"\x01" * 32, b"\x00" * 32
@@ -102,6 +103,7 @@ class Warp:
         "program",
         "queue",
         "queued",
+        "role",
         "tx",
         "ty",
         "tz",
@@ -117,10 +119,11 @@ class Warp:
         self.live_slots = program.live
         self.queue = cta.queue
         self.queued = False
+        self.role = CONSUMER  # until it does other work
         self.bulk: dict[int, Any] = {}  # lane -> its bulk groups
         self.copies: dict[int, Any] = {}  # lane -> its groups of other copies
         self.local: npt.NDArray[np.uint8] | None = None
-        self.fragments = [Fragment(self, mask, list(program.first), 0)]
+        self.fragments = [Fragment(self, mask, list(cta.launch.registers), 0)]
 
     def run(self) -> None:
         """Run until all fragments wait, or one gives way to the other warps."""

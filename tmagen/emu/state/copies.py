@@ -127,6 +127,9 @@ class CopyWait:
         self.operations = operations
         self.number = number
 
+    def is_over(self) -> bool:
+        return all(operation.done for operation in self.operations)
+
     def describe(self, cta: Any) -> str:
         return f"waits for {sum(1 for operation in self.operations if not operation.done)} copies"
 

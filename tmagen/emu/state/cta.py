@@ -18,16 +18,19 @@ from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
 from tmagen.emu.errors import EmulatorError, Fault
 from tmagen.emu.launch import Dim3, Launch
 from tmagen.emu.memory import GlobalMemory
+from tmagen.emu.policy.choices import lowest
+from tmagen.emu.policy.policy import Policy
 from tmagen.emu.report import place_in_shared
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
 from tmagen.emu.state.endless import MAX_ROUNDS
-from tmagen.emu.state.engine import ASYNC, TENSOR, Engine, make_engine
+from tmagen.emu.state.engine import ASYNC, TENSOR, Engine
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.state.registers import Registers
+from tmagen.emu.state.transfer import StartMma
 from tmagen.emu.state.warpgroup import members_of
 from tmagen.emu.tensormap import TensorMap
-from tmagen.emu.tmem import COLUMNS, Tmem
+from tmagen.emu.tmem import Tmem
 
 if TYPE_CHECKING:
     from tmagen.emu.compile import Program
@@ -42,7 +45,7 @@ class Context:
     program: Program
     launch: Launch
     memory: GlobalMemory
-    completion: str
+    policy: Policy
     seed: int
     symbols: dict[str, int]
     maps: dict[int, TensorMap] = field(default_factory=dict)  # parameters, by address
@@ -51,53 +54,31 @@ class Context:
     session: Any = None  # of a checked run
     sm_count: int = 148
     max_rounds: int = MAX_ROUNDS
-    next_cluster: Callable[[], int | None] | None = None  # gives clusters that have not been launched
+    next_cluster: Callable[[int], int | None] | None = None  # one of those not yet launched, by its place among them
+    clusters_left: Callable[[], int] = lambda: 1  # how many there are; 1 where it takes asking
     _asked: int = 0
     _random: random.Random | None = None
     any_leader: bool = False  # whether elect.sync may take another lane than the lowest
     _leaders: dict[int, int] = field(default_factory=dict)  # of elect.sync, by membermask
+    fill: int = 0xFF  # the byte that memory holds which nobody has written
+    registers: list[Any] = field(default_factory=list)  # what those hold that nobody has written
 
     def take_cluster(self) -> int | None:
-        """Cancel the launch of a cluster; its number, or None. A request may fail at any time: lazy completion always
-        refuses, newest-first every other time, random at random (PTX ISA, "clusterlaunchcontrol.try_cancel").
-        """
+        """Cancel the launch of a cluster; its number, or None: a request may fail at any time."""
         self._asked += 1
         if self._random is None:
             self._random = random.Random(f"{self.seed} clusters")
-        refuses = {"lazy": True, "newest-first": not self._asked % 2, "random": self._random.random() < 0.25}
-        if refuses.get(self.completion, False) or self.next_cluster is None:
+        if self.next_cluster is None or not (left := self.clusters_left()):
             return None
-        return self.next_cluster()
-
-    def tmem_start(self, cluster: int) -> Callable[[int], int] | None:
-        """Where tensor memory begins that a CTA's first allocation can have, by its columns: another CTA of the SM may
-        have come first. Eager completion: nobody has, and allocations start at 0. The CTAs of a cluster agree, since
-        pairs allocate as one.
-        """
-        if self.completion == "eager":
-            return None
-        if self.completion == "lazy":
-            return lambda columns: columns
-        if self.completion == "newest-first":
-            return lambda columns: COLUMNS - columns
-        generator = random.Random(f"{self.seed} {cluster} tensor memory")
-        return lambda columns: columns * generator.randrange(1, COLUMNS // columns)
+        which = self.policy.clusters(self._random, self._asked, left)
+        return None if which is None else self.next_cluster(which)
 
     def leader(self, mask: int) -> int:
-        """The lane that elect.sync takes of a membermask, the same for the whole run: the lowest. Where any may be
-        taken, newest-first completion takes the highest and random completion another than the lowest (PTX ISA,
-        "elect.sync": the leader is deterministic, and otherwise left open; CUTLASS asserts that it is the lowest).
-        """
-        lowest = (mask & -mask).bit_length() - 1
-        if not self.any_leader or self.completion in ("eager", "lazy"):
-            return lowest
-        if self.completion == "newest-first":
-            return mask.bit_length() - 1
+        """The lane that elect.sync takes of a membermask: the lowest, unless any may be taken."""
         found = self._leaders.get(mask)
         if found is None:
-            others = [lane for lane in range(lowest + 1, 32) if mask >> lane & 1]
-            found = random.Random(f"{self.seed} {mask} leader").choice(others) if others else lowest
-            self._leaders[mask] = found
+            choose = self.policy.leader if self.any_leader else lowest
+            found = self._leaders[mask] = choose(mask, self.seed)
         return found
 
     @property
@@ -139,7 +120,7 @@ class Cta:
         self.mbarriers: dict[int, MBarrier] = {}
         self.low_barrier, self.high_barrier = _NOWHERE, -1
         self.named = [NamedBarrier() for _ in range(16)]
-        self.tmem = Tmem(context.tmem_start(cluster.number))
+        self.tmem = Tmem(context.policy.tensor_memory(context.seed, cluster.number), context.fill)
         self.mma_queue: list[Any] = []  # of mma.Mma, or of wgmma.Op: no architecture has both
         self.mma_lines: list[int] = []
         self.bulk_waiters: list[Fragment] = []
@@ -151,8 +132,10 @@ class Cta:
         self.frames = 0  # Python frames between generated code and what it calls
         self.clock = 0
         self.queue: deque[Warp] = cluster.queue
-        self.engine: Engine = make_engine(context.completion, self)
-        self.eager = context.completion == "eager"
+        policy = context.policy
+        self.engine: Engine = policy.completion(self)
+        self.eager = policy.completion is Engine
+        self.refusals = None if policy.waits is None else policy.waits(self, context.seed)
         self.warps = [self._warp(i) for i in range(self.nwarps)]
         self.members = members_of(self, self.nwarps)
         if context.session is not None:
@@ -163,7 +146,7 @@ class Cta:
         size = -(-end // 16) * 16
         self.first_shared = RESERVED_SHARED_BYTES
         self.shared_end = end
-        self.smem = np.full(size, 0xFF, np.uint8)
+        self.smem = np.full(size, self.launch.fill, np.uint8)
         raw = memoryview(self.smem)  # type: ignore[arg-type]
         self.cells = {1: raw, 2: raw.cast("H"), 4: raw.cast("I"), 8: raw.cast("Q")}
         self.arrays: dict[int, Any] = {
@@ -195,10 +178,10 @@ class Cta:
         self.cluster.barrier.recheck()
 
     def store_done(self) -> None:
-        """A bulk store has completed: wake those whose stores are all done."""
+        """A store or a copy has completed, or its source has been read: wake those who wait for nothing else."""
         waiting = []
         for fragment in self.bulk_waiters:
-            if all(operation.done for operation in fragment.wait.operations):
+            if fragment.wait.is_over():
                 fragment.wake()
             else:
                 waiting.append(fragment)
@@ -243,11 +226,7 @@ class Cta:
             self.mma_lines.append(line)
             return
 
-        def run() -> None:
-            self.mma_queue.append(op)
-            self.mma_lines.append(line)
-
-        self.engine.issue(fragment, lane, TENSOR, run)
+        self.engine.issue(fragment, lane, TENSOR, StartMma(self, op, line))
 
     def flush_mma(self) -> None:
         ops, lines = self.mma_queue.copy(), self.mma_lines.copy()

@@ -39,7 +39,9 @@ class Watchdog:
         self._kept_at = 0
         self._returns = 0
         self._places: dict[tuple[Any, int, str], dict[int, Instruction]] = {}
-        self._provable = _is_provable(cluster.context.program)
+        # What a schedule that holds warps back remembers is no part of a state.
+        fair = cluster.schedule is None or not cluster.schedule.holds_back
+        self._provable = fair and _is_provable(cluster.context.program)
 
     def look(self, rounds: int) -> None:
         """Raises Endless for a state that comes back, and after too many rounds."""
@@ -162,7 +164,7 @@ class _State:
 def _queue(cluster: Any) -> list[tuple[int, int]]:
     """The warps that can run, in their order unless that is drawn anew each time."""
     found = [(warp.cta.rank, warp.index) for warp in cluster.queue]
-    return sorted(found) if cluster.context.completion == "random" else found
+    return sorted(found) if cluster.context.policy.draws else found
 
 
 def _itself(array: Any) -> Any:
@@ -177,7 +179,7 @@ def _rest(cta: Any, take: Callable[[Any], Any]) -> list[Any]:
         [(at, b.expected, b.pending, b.phase & 1, b.tx) for at, b in sorted(cta.mbarriers.items())],
         [(b.open, b.expected, b.arrived) for b in cta.named],
         # What is under way may end at any moment where moments are drawn: no two such states are the same.
-        [(o.kind, o.owner, o.line, cta.launch.completion == "random" and o.serial) for o in cta.engine.pending],
+        [(o.kind, o.owner, o.line, cta.launch.policy.draws and o.serial) for o in cta.engine.pending],
         [len(cta.mma_queue), cta.polls, cta.clock],
         [take(warp.local) for warp in cta.warps if warp.local is not None],
         [[take(r) if r.__class__ is ND else r for r in member.registers] for member in cta.members],

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """When asynchronous operations take effect.
 
-PTX leaves open when a copy, an MMA or a commit completes; only waits bound it. Each policy is one choice that a correct
-kernel has to survive: `eager` completes at issue, `lazy` when nobody can run any more, first in first out, `newest-
-first` likewise but tensor work first and then the newest copy, `random` at random moments in random order. An
+PTX leaves open when a copy, an MMA or a commit completes; only waits bound it. An engine is one choice that a correct
+kernel has to survive: `Engine` completes at issue, `Deferred` when nobody can run any more, first in first out,
+`NewestFirst` likewise but tensor work first and then the newest copy, `Random` at random moments in random order. An
 operation's reads and writes happen at its completion. Tensor operations of one thread complete in the order of issue
-(PTX ISA, "tcgen05 memory consistency": pipelined instructions). What else a kernel may not rely on goes with the
-policy: where tensor memory starts and which lane is elected (`Context` in `state/cta.py`).
+(PTX ISA, "tcgen05 memory consistency": pipelined instructions). Other engines, and what else a run may choose, are in
+`tmagen/emu/policy`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from __future__ import annotations
 import itertools
 import random
 import sys
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from tmagen.emu.errors import EmulatorError
-from tmagen.emu.state.convergence import Fragment
+from tmagen.emu.state.convergence import CONSUMER, MIDDLE, PRODUCER, Fragment, Warp
 
 COPY, STORE, TENSOR, ASYNC = "copy", "store", "tensor", "async"
-POLICIES = ("eager", "lazy", "newest-first", "random")
 
 
 _serials = itertools.count()
 
 
 class Operation:
-    """One outstanding operation. `line` is the line of generated code that issued it, for reports."""
+    """One outstanding operation. `line` is the line of generated code that issued it, for reports; `is_read` says that
+    its source is not needed any more, which is true of whatever is `done`.
+    """
 
-    __slots__ = ("done", "kind", "line", "owner", "run", "serial")
+    __slots__ = ("done", "is_read", "kind", "line", "owner", "run", "serial")
 
     def __init__(self, kind: str, owner: tuple[int, int], run: Callable[[], None], line: int) -> None:
         self.kind = kind
@@ -39,6 +39,7 @@ class Operation:
         self.run = run
         self.line = line
         self.done = False
+        self.is_read = False
         self.serial = next(_serials)
 
 
@@ -67,37 +68,65 @@ class Engine:
     def tick(self) -> None:
         """A warp is about to run."""
 
-    def order(self, queue: deque[Any]) -> None:
-        """A round begins: put the warps that can run in order."""
-
     def drain_stores(self) -> None:
         """The CTA has ended: its stores to global memory land."""
+
+
+def _note_role(warp: Warp, kind: str) -> None:
+    if kind == COPY:
+        warp.role = PRODUCER
+    elif kind == TENSOR and warp.role == CONSUMER:
+        warp.role = MIDDLE
+
+
+class Prompt(Engine):
+    """As the eager engine, for schedules that ask what the warps do."""
+
+    def issue(self, fragment: Fragment, lane: int, kind: str, run: Callable[[], None]) -> Operation | None:
+        _note_role(fragment.warp, kind)
+        run()
+        return None
 
 
 class Deferred(Engine):
     """Engines that complete later. `choose` is the policy."""
 
     def issue(self, fragment: Fragment, lane: int, kind: str, run: Callable[[], None]) -> Operation | None:
-        operation = Operation(kind, (fragment.warp.index, lane), run, sys._getframe(2 + self.cta.frames).f_lineno)
+        warp = fragment.warp
+        _note_role(warp, kind)
+        operation = Operation(kind, (warp.index, lane), run, sys._getframe(2 + self.cta.frames).f_lineno)
+        self.starts(operation)
         self.pending.append(operation)
         return operation
+
+    def starts(self, operation: Operation) -> None:
+        """An operation is being issued."""
 
     def step(self) -> bool:
         if not self.pending:
             return False
-        self.complete(self.choose())
+        self.advance(self.choose())
         return True
 
+    def advance(self, operation: Operation) -> None:
+        """Take an operation one step further, by default to its end."""
+        self.complete(operation)
+
     def complete(self, operation: Operation) -> None:
+        """Take an operation to its end."""
         self.pending.remove(operation)
-        operation.done = True
+        operation.done = operation.is_read = True
+        self.do(operation, operation.run)
+        if operation.kind in (STORE, ASYNC):
+            self.cta.store_done()
+
+    def do(self, operation: Operation, part: Callable[[], None]) -> None:
+        """Carry out a part of an operation. What is wrong with it is told of the instruction that issued it."""
         try:
-            operation.run()
+            part()
         except EmulatorError as error:
             self.cta.blame(error, operation.line)
             raise
-        if operation.kind in (STORE, ASYNC):
-            self.cta.store_done()
 
     def choose(self) -> Operation:
         return self.pending[0]
@@ -123,9 +152,6 @@ class NewestFirst(Deferred):
     def foremost(self, engines: list[Engine]) -> Engine:
         return max(engines, key=lambda engine: engine.pending[-1].serial)
 
-    def order(self, queue: deque[Any]) -> None:
-        queue.reverse()
-
     def choose(self) -> Operation:
         for operation in self.pending:
             if operation.kind == TENSOR:
@@ -144,19 +170,6 @@ class Random(Deferred):
     def choose(self) -> Operation:
         return self.random.choice(self.eligible())
 
-    def order(self, queue: deque[Any]) -> None:
-        warps = list(queue)
-        self.random.shuffle(warps)
-        queue.clear()
-        queue.extend(warps)
-
     def tick(self) -> None:
         while self.pending and self.random.random() < 0.25:
-            self.complete(self.choose())
-
-
-_ENGINES: dict[str, type[Engine]] = {"eager": Engine, "lazy": Deferred, "newest-first": NewestFirst, "random": Random}
-
-
-def make_engine(policy: str, cta: Any) -> Engine:
-    return _ENGINES[policy](cta)
+            self.advance(self.choose())

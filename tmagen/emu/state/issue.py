@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tmagen.emu import reduce, tma, tmem_copy
+from tmagen.emu import tmem_copy
 from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND
@@ -16,6 +17,7 @@ from tmagen.emu.mma_pair import PairMma
 from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick, uniform
 from tmagen.emu.state.engine import COPY, STORE, TENSOR
 from tmagen.emu.state.mbarrier import barrier_at
+from tmagen.emu.state.transfer import BoxLoad, BoxReduce, BoxStore, SpanLoad, SpanReduce, SpanStore
 from tmagen.emu.tensormap import TensorMap
 
 _HIGH = 1 << 31
@@ -48,31 +50,7 @@ def tma_load(
         )
         own_mask(pick(mask, lane))
         phase = barrier_at(cta, at).phase
-        cta.engine.issue(frag, lane, COPY, _Load(cta, tmap, dst, target, at, phase))
-
-
-class _Load:
-    """A box from global to shared memory."""
-
-    __slots__ = ("args",)
-
-    def __init__(self, *args: Any) -> None:
-        self.args = args
-
-    def __call__(self) -> None:
-        cta, tmap, dst, coords, at, phase = self.args
-        complete_bytes(cta, at, phase, write_box(cta, tmap, dst, coords))
-
-
-def write_box(cta: Any, tmap: TensorMap, dst: int, coords: tuple[int, ...]) -> int:
-    """Fill a box of a CTA's shared memory; the bytes that an mbarrier is told of."""
-    if cta.mma_queue:
-        cta.flush_mma()
-    if cta.low_barrier < dst + tmap.footprint and dst < cta.high_barrier:
-        cta.check_overwrite(dst, tmap.footprint, "tensor copy")
-    if dst < cta.first_shared:
-        cta.bad_shared(dst, tmap.footprint, "tensor copy")
-    return tma.load(tmap, cta.memory, cta.smem, dst, coords)
+        cta.engine.issue(frag, lane, COPY, BoxLoad(cta, cta, tmap, dst, target, at, phase))
 
 
 def signed_coords(coords: tuple[Any, ...], lane: int) -> tuple[int, ...]:
@@ -80,49 +58,22 @@ def signed_coords(coords: tuple[Any, ...], lane: int) -> tuple[int, ...]:
     return tuple([(pick(c, lane) ^ _HIGH) - _HIGH for c in coords])
 
 
-def complete_bytes(cta: Any, at: int, phase: int, nbytes: int) -> None:
-    """Bytes arrive on a barrier. The phase that they were issued in expects them, so it cannot have ended before."""
-    barrier = barrier_at(cta, at)
-    if barrier.phase != phase:
-        raise Fault(
-            f"a copy of {nbytes:,} bytes issued in phase {phase} completes in phase {barrier.phase}: the phase ended "
-            f"without its bytes, which nobody had expected ({barrier})",
-            rule="MB-07",
-        )
-    barrier.complete(nbytes)
-
-
 def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...]) -> None:
     for lane in frag.lanes.lanes:
         tmap = map_of(cta, pick(tmap_address, lane), len(coords))
-        src, target = cta.own(pick(place, lane)), signed_coords(coords, lane)
-
-        def run(tmap: TensorMap = tmap, src: int = src, target: tuple[int, ...] = target) -> None:
-            if cta.mma_queue:
-                cta.flush_mma()
-            tma.store(tmap, cta.memory, cta.smem, src, target)
-
-        _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
+        copy = BoxStore(cta, tmap, cta.own(pick(place, lane)), signed_coords(coords, lane))
+        _join(frag, lane, cta.engine.issue(frag, lane, STORE, copy))
 
 
-def bulk_load(frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, barrier: Any, mask: Any) -> None:
+def bulk_load(frag: Fragment, cta: Any, place: Any, origin: Any, nbytes: Any, barrier: Any, mask: Any) -> None:
     for lane in frag.lanes.lanes:
         dst, at = cta.own(pick(place, lane)), cta.own(pick(barrier, lane))
-        src, n = pick(source, lane), pick(nbytes, lane)
+        src, n = pick(origin, lane), pick(nbytes, lane)
         own_mask(pick(mask, lane))
         check_bulk(dst, src, n)
         phase = barrier_at(cta, at).phase
-
-        def run(dst: int = dst, src: int = src, n: int = n, at: int = at, phase: int = phase) -> None:
-            if cta.mma_queue:
-                cta.flush_mma()
-            cta.check_shared(dst, n, "bulk copy")
-            cta.check_overwrite(dst, n, "bulk copy")
-            if n:
-                cta.smem[dst : dst + n] = cta.memory.view(src, n)
-            complete_bytes(cta, at, phase, n)
-
-        cta.engine.issue(frag, lane, COPY, run)
+        source = partial(cta.memory.view, src, n)
+        cta.engine.issue(frag, lane, COPY, SpanLoad(cta, cta, dst, n, source, at, phase, "bulk copy"))
 
 
 def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -> None:
@@ -130,27 +81,14 @@ def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -
         dst, src, n = pick(target, lane), cta.own(pick(place, lane)), pick(nbytes, lane)
         check_bulk(src, dst, n)
         cta.check_shared(src, n, "bulk copy")
-
-        def run(dst: int = dst, src: int = src, n: int = n) -> None:
-            if cta.mma_queue:
-                cta.flush_mma()
-            if n:
-                cta.memory.view(dst, n)[:] = cta.smem[src : src + n]
-
-        _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
+        _join(frag, lane, cta.engine.issue(frag, lane, STORE, SpanStore(cta, dst, src, n)))
 
 
 def tma_reduce(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...], name: str) -> None:
     for lane in frag.lanes.lanes:
         tmap = map_of(cta, pick(tmap_address, lane), len(coords))
-        src, target = cta.own(pick(place, lane)), signed_coords(coords, lane)
-
-        def run(tmap: TensorMap = tmap, src: int = src, target: tuple[int, ...] = target) -> None:
-            if cta.mma_queue:
-                cta.flush_mma()
-            reduce.box(tmap, cta.memory, cta.smem, src, target, name)
-
-        _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
+        copy = BoxReduce(cta, tmap, cta.own(pick(place, lane)), signed_coords(coords, lane), name)
+        _join(frag, lane, cta.engine.issue(frag, lane, STORE, copy))
 
 
 def bulk_reduce(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any, name: str, kind: str) -> None:
@@ -158,13 +96,7 @@ def bulk_reduce(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any, 
         dst, src, n = pick(target, lane), cta.own(pick(place, lane)), pick(nbytes, lane)
         check_bulk(src, dst, n)
         cta.check_shared(src, n, "bulk reduction")
-
-        def run(dst: int = dst, src: int = src, n: int = n) -> None:
-            if cta.mma_queue:
-                cta.flush_mma()
-            reduce.span(cta.memory, cta.smem, dst, src, n, name, kind)
-
-        _join(frag, lane, cta.engine.issue(frag, lane, STORE, run))
+        _join(frag, lane, cta.engine.issue(frag, lane, STORE, SpanReduce(cta, dst, src, n, name, kind)))
 
 
 def check_bulk(shared: int, other: int, nbytes: int) -> None:
@@ -216,12 +148,16 @@ def bulk_commit(frag: Fragment) -> None:
 
 
 class BulkWait:
-    """Why a fragment is blocked: it waits for its bulk stores."""
+    """Why a fragment is blocked: it waits for its bulk stores, or for their sources alone (`read`)."""
 
-    def __init__(self, operations: list[Any], count: int, number: int) -> None:
+    def __init__(self, operations: list[Any], count: int, read: bool, number: int) -> None:
         self.operations = operations
         self.count = count
+        self.read = read
         self.number = number
+
+    def is_over(self) -> bool:
+        return all(operation.is_read if self.read else operation.done for operation in self.operations)
 
     def describe(self, cta: Any) -> str:
         outstanding = sum(1 for operation in self.operations if not operation.done)
@@ -233,13 +169,17 @@ def bulk_wait(frag: Fragment, cta: Any, count: int, read: bool, next_block: int,
     for lane in frag.lanes.lanes:
         groups = _groups(frag, lane)
         old = max(0, len(groups.groups) - count)
-        outstanding += [operation for group in groups.groups[:old] for operation in group if not operation.done]
-        groups.groups = groups.groups[old:]
+        waited = [operation for group in groups.groups[:old] for operation in group if not operation.done]
+        outstanding += waited
+        # Of what has been read alone, a later wait may ask for the rest.
+        groups.groups = ([waited] if read and waited else []) + groups.groups[old:]
+    if read:
+        outstanding = [operation for operation in outstanding if not operation.is_read]
     if not outstanding:
         return next_block
     frag.pc = next_block
     frag.state = WAIT
-    frag.wait = BulkWait(outstanding, count, number)
+    frag.wait = BulkWait(outstanding, count, read, number)
     cta.bulk_waiters.append(frag)
     return BLOCK
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa.values import ND
 from tmagen.emu.module import Entry
 from tmagen.emu.state.convergence import Fragment, pick, uniform
 from tmagen.emu.state.engine import COPY
-from tmagen.emu.state.issue import complete_bytes
 from tmagen.emu.state.mbarrier import barrier_at
+from tmagen.emu.state.transfer import SpanLoad, constant
 
 RESPONSE_BYTES = 16
 UNDEFINED = 0xA5A5A5A5
@@ -26,6 +24,7 @@ UNDEFINED = 0xA5A5A5A5
 
 def try_cancel(frag: Fragment, cta: Any, place: Any, barrier: Any, multicast: bool) -> None:
     """Ask for a cluster; the response goes to shared memory of this CTA, or of all of the cluster."""
+    opcode = "clusterlaunchcontrol.try_cancel"
     for lane in frag.lanes.lanes:
         dst, at = cta.own(pick(place, lane)), cta.own(pick(barrier, lane))
         if dst % RESPONSE_BYTES:
@@ -44,16 +43,8 @@ def try_cancel(frag: Fragment, cta: Any, place: Any, barrier: Any, multicast: bo
                     rule="CL-05",
                 )
             phase = barrier_at(receiver, at).phase
-
-            def run(
-                receiver: Any = receiver, dst: int = dst, at: int = at, phase: int = phase, raw: bytes = response
-            ) -> None:
-                receiver.check_shared(dst, RESPONSE_BYTES, "clusterlaunchcontrol.try_cancel")
-                receiver.check_overwrite(dst, RESPONSE_BYTES, "clusterlaunchcontrol.try_cancel")
-                receiver.smem[dst : dst + RESPONSE_BYTES] = np.frombuffer(raw, np.uint8)
-                complete_bytes(receiver, at, phase, RESPONSE_BYTES)
-
-            cta.engine.issue(frag, lane, COPY, run)
+            copy = SpanLoad(receiver, receiver, dst, RESPONSE_BYTES, constant(response), at, phase, opcode)
+            cta.engine.issue(frag, lane, COPY, copy)
 
 
 def _response(cta: Any) -> bytes:

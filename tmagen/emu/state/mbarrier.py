@@ -111,6 +111,18 @@ def barrier_at(cta: Any, address: int) -> MBarrier:
     return barrier  # type: ignore[no-any-return]
 
 
+def complete_bytes(cta: Any, at: int, phase: int, nbytes: int) -> None:
+    """Bytes arrive on a barrier. The phase that they were issued in expects them, so it cannot have ended before."""
+    barrier = barrier_at(cta, at)
+    if barrier.phase != phase:
+        raise Fault(
+            f"a copy of {nbytes:,} bytes issued in phase {phase} completes in phase {barrier.phase}: the phase ended "
+            f"without its bytes, which nobody had expected ({barrier})",
+            rule="MB-07",
+        )
+    barrier.complete(nbytes)
+
+
 def mbar_init(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
     for lane in fragment.lanes.lanes:
         a, n = pick(address, lane), pick(count, lane)
@@ -209,7 +221,10 @@ def is_complete(cta: Any, address: int, state: int, by_parity: bool) -> bool:
 def mbar_test(fragment: Fragment, cta: Any, address: Any, state: Any, by_parity: bool) -> Any:
     """One look at a barrier: a predicate."""
     if address.__class__ is not ND and state.__class__ is not ND:
-        return is_complete(cta, address, state, by_parity)
+        seen = is_complete(cta, address, state, by_parity)
+        if seen and cta.refusals is not None:
+            return not cta.refusals.refuses(fragment, address, cta.mbarriers[address].phase)
+        return seen
     out = np.zeros(32, bool)
     for lane in fragment.lanes.lanes:
         out[lane] = is_complete(cta, pick(address, lane), pick(state, lane), by_parity)
@@ -228,6 +243,8 @@ def mbar_wait(
     if barrier is None:
         barrier = barrier_at(cta, address)
     if (barrier.phase ^ state) & 1 if by_parity else is_complete(cta, address, state, False):
+        if cta.refusals is not None and cta.refusals.refuses(fragment, address, barrier.phase):
+            return again(fragment.pc)
         return again(next_block)
     fragment.pc = next_block
     fragment.state = WAIT

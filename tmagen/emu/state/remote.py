@@ -7,6 +7,7 @@ An address of the shared window carries the rank of its CTA from bit 24 on, the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa import access
 from tmagen.emu.isa.values import ND, UNSIGNED
+from tmagen.emu.memory import Bytes
 from tmagen.emu.state.convergence import Fragment, lane_set, pick
 from tmagen.emu.state.engine import COPY, TENSOR
-from tmagen.emu.state.issue import check_bulk, complete_bytes, map_of, signed_coords, write_box
+from tmagen.emu.state.issue import check_bulk, map_of, signed_coords
 from tmagen.emu.state.mbarrier import barrier_at, mbar_arrive, mbar_complete, mbar_drop, mbar_expect
-from tmagen.emu.tensormap import TensorMap
+from tmagen.emu.state.transfer import BoxLoad, SpanLoad, constant
 
 RANK_SHIFT = 24
 _WITHIN = (1 << RANK_SHIFT) - 1
@@ -175,21 +177,11 @@ def cluster_load(
         target = signed_coords(coords, lane)
         dst, at = pick(place, lane), pick(barrier, lane)
         for receiver, holder in receivers(cta, dst, at, None if mask is None else pick(mask, lane), pair):
-            phase = barrier_at(holder, at & _WITHIN).phase
-
-            def run(
-                tmap: TensorMap = tmap,
-                target: tuple[int, ...] = target,
-                receiver: Any = receiver,
-                holder: Any = holder,
-                dst: int = dst & _WITHIN,
-                at: int = at & _WITHIN,
-                phase: int = phase,
-            ) -> None:
-                check_alive(cta, receiver, holder)
-                complete_bytes(holder, at, phase, write_box(receiver, tmap, dst, target))
-
-            cta.engine.issue(frag, lane, COPY, run)
+            at_holder = at & _WITHIN
+            phase = barrier_at(holder, at_holder).phase
+            alive = partial(check_alive, cta, receiver, holder)
+            copy = BoxLoad(receiver, holder, tmap, dst & _WITHIN, target, at_holder, phase, alive)
+            cta.engine.issue(frag, lane, COPY, copy)
 
 
 def cluster_bulk_load(
@@ -203,27 +195,17 @@ def cluster_bulk_load(
             cta.check_shared(src, n, "bulk copy")
         check_bulk(dst & _WITHIN, src, n)
         for receiver, holder in receivers(cta, dst, at, None if mask is None else pick(mask, lane), False):
-            phase = barrier_at(holder, at & _WITHIN).phase
+            at_holder = at & _WITHIN
+            phase = barrier_at(holder, at_holder).phase
+            alive = partial(check_alive, cta, receiver, holder)
+            read = partial(_own_bytes, cta, src, n) if shared else partial(cta.memory.view, src, n)
+            copy = SpanLoad(receiver, holder, dst & _WITHIN, n, read, at_holder, phase, "bulk copy", alive)
+            cta.engine.issue(frag, lane, COPY, copy)
 
-            def run(
-                receiver: Any = receiver,
-                holder: Any = holder,
-                dst: int = dst & _WITHIN,
-                src: int = src,
-                n: int = n,
-                at: int = at & _WITHIN,
-                phase: int = phase,
-            ) -> None:
-                check_alive(cta, receiver, holder)
-                if receiver.mma_queue:
-                    receiver.flush_mma()
-                receiver.check_shared(dst, n, "bulk copy")
-                receiver.check_overwrite(dst, n, "bulk copy")
-                if n:
-                    receiver.smem[dst : dst + n] = cta.smem[src : src + n] if shared else cta.memory.view(src, n)
-                complete_bytes(holder, at, phase, n)
 
-            cta.engine.issue(frag, lane, COPY, run)
+def _own_bytes(cta: Any, first: int, nbytes: int) -> Bytes:
+    found: Bytes = cta.smem[first : first + nbytes]
+    return found
 
 
 def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...], barrier: Any) -> None:
@@ -233,23 +215,11 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
         ((receiver, holder),) = receivers(cta, dst, at, None, False)
         phase = barrier_at(holder, at & _WITHIN).phase
         raw = b"".join(int(pick(value, lane)).to_bytes(nbytes, "little") for value in values)
-
-        def run(
-            receiver: Any = receiver,
-            dst: int = dst & _WITHIN,
-            raw: bytes = raw,
-            at: int = at & _WITHIN,
-            phase: int = phase,
-        ) -> None:
-            check_alive(cta, receiver)
-            if receiver.mma_queue:
-                receiver.flush_mma()
-            receiver.check_shared(dst, len(raw), "st.async", len(raw))
-            receiver.check_overwrite(dst, len(raw), "st.async")
-            receiver.smem[dst : dst + len(raw)] = np.frombuffer(raw, np.uint8)
-            complete_bytes(receiver, at, phase, len(raw))
-
-        cta.engine.issue(frag, lane, COPY, run)
+        source = constant(raw)
+        alive = partial(check_alive, cta, receiver)
+        place, n = dst & _WITHIN, len(raw)
+        copy = SpanLoad(receiver, receiver, place, n, source, at & _WITHIN, phase, "st.async", alive, align=n)
+        cta.engine.issue(frag, lane, COPY, copy)
 
 
 # --- tensor cores -----------------------------------------------------------------------------------------------------

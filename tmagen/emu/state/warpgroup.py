@@ -50,7 +50,7 @@ class Warpgroup:
         self.matrices: dict[int, Any] = {}
         self.waiters: list[tuple[int, Fragment]] = []
         # Operations of a warpgroup complete in order, which the engine knows as those of one thread.
-        self.leader: Any = SimpleNamespace(warp=SimpleNamespace(index=WARPS * index))
+        self.leader: Any = SimpleNamespace(warp=SimpleNamespace(index=WARPS * index, role=0))
         registers = cta.program.wgmma.first
         self.members = [Member(self, rank, list(registers)) for rank in range(WARPS)]
 
