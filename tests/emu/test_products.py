@@ -87,6 +87,26 @@ def test_mma_sync(shape: str, d: str, a: str, b: str, largest: int) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(("suffix", "low", "high"), [("", 2**31 - 29, 29 - 2**31), (".satfinite", -(2**31), 2**31 - 1)])
+def test_sums_of_s32_wrap_or_clamp(suffix: str, low: int, high: int) -> None:
+    """32 products of 1 or -1 on an old D within 3 of either end."""
+    left = np.where(np.arange(16)[:, None] < 8, -1, 1) * np.ones((16, 32), np.int8)
+    start = np.where(np.arange(16)[:, None] < 8, 3 - 2**31, 2**31 - 3) * np.ones((16, 8), np.int64)
+    registers = packed(left.astype(np.int8), fragment_a, 4), packed(start.astype(np.int32), fragment_d, 4)
+    body = LANE + "shl.b32 %r1, %r0, 4;\ncvt.u64.u32 %rd50, %r1;\nadd.s64 %rd51, %rd2, %rd50;\n"
+    body += "add.s64 %rd52, %rd3, %rd50;\nadd.s64 %rd53, %rd1, %rd50;\n"
+    body += "ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd51];\nld.global.v4.u32 {%r16, %r17, %r18, %r19}, [%rd52];\n"
+    body += "mov.b32 %r14, 0x01010101;\n"
+    body += (
+        f"mma.sync.aligned.m16n8k32.row.col{suffix}.s32.s8.s8.s32 {{%r20, %r21, %r22, %r23}}, "
+        "{%r10, %r11, %r12, %r13}, {%r14, %r14}, {%r16, %r17, %r18, %r19};\n"
+    )
+    body += "st.global.v4.u32 [%rd53], {%r20, %r21, %r22, %r23};\n"
+    got = execute(body, *registers).view(np.int32)[:128].reshape(32, 4)
+    assert set(got[:, :2].ravel()) == {low}
+    assert set(got[:, 2:].ravel()) == {high}
+
+
 # --- tcgen05.cp -------------------------------------------------------------------------------------------------------
 
 

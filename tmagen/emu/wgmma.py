@@ -148,16 +148,18 @@ def _run(ops: list[Op], smem: Bytes, gathered: dict[Any, Matrix]) -> None:
     if op.accumulate:
         product += matrix
     if form.d is Format.S32:
-        # Products of integers are exact in float64.
-        matrix[...] = (
-            np.clip(product, -(1 << 31), (1 << 31) - 1).astype(np.int32)
-            if form.saturate
-            else product.astype(np.int64).astype(np.int32)
-        )
+        matrix[...] = to_s32(product, form.saturate)
     elif form.d is Format.F16:
         matrix[...] = numeric.f16_to_f32(numeric.f32_to_f16(product))
     else:
         matrix[...] = product
+
+
+def to_s32(sums: Matrix, saturate: bool) -> Matrix:
+    """Sums of integer products, which are exact in float64, as s32: clamped or wrapped (PTX ISA, ".satfinite")."""
+    if saturate:
+        return np.clip(sums, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    return sums.astype(np.int64).astype(np.int32)
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     if not form.take("aligned"):
         raise Unknown(ins.opcode)
     shape = form.one_of(tuple(_INPUTS))
+    saturate = form.take("satfinite")
     if form.rest[:2] != ["row", "col"] or len(form.rest) != 6:
         raise Unknown(ins.opcode)
     d_type, a_type, b_type, c_type = form.rest[2:]
@@ -44,6 +45,8 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     if a_type not in kinds or b_type not in kinds or (b_type in ("s8", "u8")) != integers:
         raise Unknown(ins.opcode)
     allowed = ("s32",) if integers else ("f32", "f16") if a_type in ("f16", "e4m3", "e5m2") else ("f32",)
+    if saturate and not integers:
+        raise Unknown(ins.opcode)
     if d_type != c_type or d_type not in allowed or (a_type in ("f16", "bf16") and a_type != b_type):
         raise Unknown(ins.opcode)
     d, a, b, c = operands(ins, 4)
@@ -54,4 +57,4 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
         texts.append("(" + "".join(f"{cx.src(item, 32)}, " for item in _items(operand, registers)) + ")")
     names = ", ".join(cx.dst(item) for item in _items(d, count))
     formats = tuple(name.upper() for name in (d_type, a_type, b_type))
-    cx.line(f"{names} = mma_sync(F, C, {formats!r}, {', '.join(texts)})")
+    cx.line(f"{names} = mma_sync(F, C, {formats!r}, {saturate}, {', '.join(texts)})")

@@ -19,7 +19,13 @@ _WIDE_BYTES = 32
 
 @np.errstate(over="ignore", invalid="ignore")
 def mma_sync(
-    frag: Fragment, cta: Any, formats: tuple[str, str, str], a: tuple[Any, ...], b: tuple[Any, ...], c: tuple[Any, ...]
+    frag: Fragment,
+    cta: Any,
+    formats: tuple[str, str, str],
+    saturate: bool,
+    a: tuple[Any, ...],
+    b: tuple[Any, ...],
+    c: tuple[Any, ...],
 ) -> list[Any]:
     """D = A * B + C of 16 x 8 elements with rows of 32 bytes of A; the registers of D."""
     if frag.mask != M32:
@@ -27,8 +33,10 @@ def mma_sync(
     d_format, a_format, b_format = (Format[name] for name in formats)
     product = datapath.a_from_registers(a_format, a) @ datapath.b_from_registers(b_format, b).T
     start = datapath.d_from_registers(d_format, c)
-    total = (product + start).astype(np.int32 if d_format is Format.S32 else np.float32)
-    return list(datapath.d_to_registers(d_format, total))
+    total = product + start
+    if d_format is Format.S32:
+        return list(datapath.d_to_registers(d_format, datapath.to_s32(total, saturate)))
+    return list(datapath.d_to_registers(d_format, total.astype(np.float32)))
 
 
 def _check_wide(frag: Fragment, address: Any, what: str) -> None:

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the tensor cores of an H200 sum products, to the last bit.
+
+The PTX ISA leaves precision and order open ("wgmma.mma_async", "mma": accumulation). Measured on an H200: products are
+exact; the products of a block and the old D are aligned to the largest exponent among them and cut off some bits below
+it, toward zero; what is left is summed exactly, and the sum is cut off to float32. Blocks are summed one after another.
+The exponent of a product is the sum of its operands' exponents, also where its value has one more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tmagen.emu.instr_descriptor import Format
+
+Matrix = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Adder:
+    """One addition: how many products at a time, and how many bits below the largest exponent are kept."""
+
+    block: int
+    bits: int
+
+
+# Exponents of the smallest normal number; subnormal numbers are taken to have it too.
+_LEAST_EXPONENT = {
+    Format.F16: -14, Format.BF16: -126, Format.TF32: -126, Format.E4M3: -6, Format.E5M2: -14,
+}  # fmt: skip
+_NAN = np.uint32(0x7FFFFFFF)
+_NOWHERE = -(1 << 20)
+
+
+def add_products(
+    a: Matrix, b: Matrix, old: Matrix | None, a_format: Format, b_format: Format, adder: Adder
+) -> npt.NDArray[np.float32]:
+    """A [M, K] times B [N, K] transposed, plus the old D [M, N] where there is one; all in float32."""
+    rows, k = a.shape
+    a64, b64 = a.astype(np.float64), b.astype(np.float64)
+    a_exponents, b_exponents = _exponents(a64, a_format), _exponents(b64, b_format)
+    total = np.zeros((rows, b.shape[0]), np.float32) if old is None else old.astype(np.float32)
+    for first in range(0, k, adder.block):
+        part = slice(first, first + adder.block)
+        products = a64[:, None, part] * b64[None, :, part]
+        exponents = a_exponents[:, None, part] + b_exponents[None, :, part]
+        total = _add(products, exponents, total, adder.bits)
+    return total
+
+
+def _add(products: Matrix, exponents: Matrix, old: Matrix, bits: int) -> npt.NDArray[np.float32]:
+    c = old.astype(np.float64)
+    c_exponents = np.where(c == 0, _NOWHERE, np.maximum(np.frexp(c)[1] - 1, -126))
+    exponents = np.where(products == 0, _NOWHERE, exponents)
+    largest = np.maximum(exponents.max(-1), c_exponents)
+    # In units of the last bit that is kept, all of these are integers below 2^53, and so is their sum.
+    shift = np.where(largest == _NOWHERE, 0, bits - largest).astype(np.int32)
+    kept = np.trunc(np.ldexp(products, shift[..., None])).sum(-1) + np.trunc(np.ldexp(c, shift))
+    result = _cut(kept, -shift)
+    special = ~(np.isfinite(products).all(-1) & np.isfinite(c))
+    if special.any():
+        plain = products.sum(-1) + c
+        result[special] = plain[special]
+        result.view(np.uint32)[special & np.isnan(plain)] = _NAN
+    return result
+
+
+def _exponents(values: Matrix, fmt: Format) -> Matrix:
+    found: Matrix = np.maximum(np.frexp(values)[1] - 1, _LEAST_EXPONENT[fmt])
+    return found
+
+
+def _cut(units: Matrix, exponent: Matrix) -> npt.NDArray[np.float32]:
+    """units * 2^exponent as float32, cut off toward zero; past the largest number it is infinite."""
+    last = np.maximum(np.frexp(units)[1] + exponent - 24, -149)  # exponent of the last bit of the result
+    drop = np.maximum(last - exponent, 0).astype(np.int32)
+    whole = np.ldexp(np.trunc(np.ldexp(units, -drop)), drop + exponent)
+    result: npt.NDArray[np.float32] = whole.astype(np.float32)
+    return result
