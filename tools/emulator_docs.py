@@ -30,7 +30,8 @@ generator. This page is written by `make regen` from the emulator's own registry
 - **TMA** with tensor maps of rank 1 to 5: swizzles, element strides, zero or NaN fill, full tx bytes for boxes that
   reach past the edge. A store writes whole 16-byte chunks of a row, as the hardware does: what lies behind a row that
   ends inside a chunk is overwritten.
-- **MMA** from the bits of its descriptors, both checked field by field. Products are summed in float32.
+- **MMA** from the bits of its descriptors, both checked field by field. Products are summed in float32. With
+  `run(..., hardware_sums=True)` those of wgmma and mma.sync are summed as an H200 does, to the last bit; that is slow.
 - **Clusters**: their CTAs run together. Addresses of the shared window carry the CTA's rank from bit 24 on, as the
   hardware's do, also a CTA's own. Remote mbarriers and memory, `mapa`, multicast, the cluster's barrier and MMAs of
   CTA pairs reach a peer as long as it lives; a CTA that has exited is a fault. `clusterlaunchcontrol` hands out

@@ -55,6 +55,7 @@ def run(
     strict: bool = False,
     any_leader: bool = False,
     max_rounds: int = MAX_ROUNDS,
+    hardware_sums: bool = False,
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
@@ -69,6 +70,9 @@ def run(
 
     elect.sync takes the lowest lane, as hardware is seen to and shipping kernels rely on; with `any_leader` the policy
     says which.
+
+    wgmma and mma.sync sum their products in float32; with `hardware_sums` as an H200 does, to the last bit, which takes
+    many times as long (see `sums.py`). Where all partial sums are exact there is no difference.
 
     A CTA whose state comes back again and again never ends; neither does one, it is taken, that has not ended after
     `max_rounds` turns of each of its warps (see `state/endless.py`).
@@ -100,6 +104,7 @@ def run(
         sm_count=_SM_COUNT.get(_target(module), 148),
         max_rounds=max_rounds,
         registers=program.first,
+        hardware_sums=hardware_sums,
     )
     if policy.spoils:
         context.fill = pattern(seed)

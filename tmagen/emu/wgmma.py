@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tmagen.emu import numeric
+from tmagen.emu import numeric, sums
 from tmagen.emu.errors import Fault
 from tmagen.emu.instr_descriptor import Format
 from tmagen.emu.memory import Bytes
@@ -100,8 +100,11 @@ class Op:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def execute(ops: Sequence[Op], smem: Bytes) -> None:
-    """Execute instructions that see the same shared memory, in order; those of other accumulators are independent."""
+def execute(ops: Sequence[Op], smem: Bytes, *, hardware_sums: bool = False) -> None:
+    """Execute instructions that see the same shared memory, in order; those of other accumulators are independent.
+
+    Products are summed in float32, those of several instructions together, or as an H200 does (see `sums.py`).
+    """
     chains: dict[tuple[int, int], list[Op]] = {}
     for op in ops:
         chains.setdefault((id(op.matrices), op.form.accumulator), []).append(op)
@@ -109,8 +112,8 @@ def execute(ops: Sequence[Op], smem: Bytes) -> None:
     for chain in chains.values():
         start = 0
         for i in range(1, len(chain) + 1):
-            if i == len(chain) or not _continues(chain[i - 1], chain[i]):
-                _run(chain[start:i], smem, gathered)
+            if i == len(chain) or hardware_sums or not _continues(chain[i - 1], chain[i]):
+                _run(chain[start:i], smem, gathered, hardware_sums)
                 start = i
 
 
@@ -123,7 +126,7 @@ def _continues(first: Op, second: Op) -> bool:
     return same and second.accumulate and not second.initial and b.d is not Format.F16 and not b.saturate
 
 
-def _run(ops: list[Op], smem: Bytes, gathered: dict[Any, Matrix]) -> None:
+def _run(ops: list[Op], smem: Bytes, gathered: dict[Any, Matrix], hardware_sums: bool) -> None:
     op, form = ops[0], ops[0].form
     if form.a_in_registers:
         a = np.concatenate([np.concatenate(each.fragments or ()) for each in ops], 1)
@@ -136,6 +139,10 @@ def _run(ops: list[Op], smem: Bytes, gathered: dict[Any, Matrix]) -> None:
     if op.initial is not None:
         for rank, rows in op.initial.items():
             matrix[ROWS * rank : ROWS * (rank + 1)] = rows
+    if hardware_sums and form.d is not Format.S32:
+        left = -a if form.negate else a
+        matrix[...] = sums.wgmma(left, b, matrix if op.accumulate else None, form.a, form.b, form.d)
+        return
     if form.d is Format.F32 and not form.negate:
         if op.accumulate:
             matrix += np.matmul(a, b.T)

@@ -33,7 +33,7 @@ def ask(question: Question, module: Module, completion: str) -> Outcome:
         _block(question, module, buffers),
     )
     try:
-        run(module, launch, memory, completion=completion)
+        run(module, launch, memory, completion=completion, hardware_sums=True)
     except NotJudged as error:
         return Outcome(NOT_JUDGED, str(error))
     except Fault as error:

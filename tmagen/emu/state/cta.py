@@ -54,6 +54,7 @@ class Context:
     session: Any = None  # of a checked run
     sm_count: int = 148
     max_rounds: int = MAX_ROUNDS
+    hardware_sums: bool = False  # whether products are summed as an H200 does
     next_cluster: Callable[[int], int | None] | None = None  # one of those not yet launched, by its place among them
     clusters_left: Callable[[], int] = lambda: 1  # how many there are; 1 where it takes asking
     _asked: int = 0
@@ -234,7 +235,7 @@ class Cta:
         self.mma_queue.clear()
         self.mma_lines.clear()
         if ops[0].__class__ is wgmma.Op:
-            wgmma.execute(ops, self.smem)
+            wgmma.execute(ops, self.smem, hardware_sums=self.launch.hardware_sums)
             return
         if ops[0].__class__ is mma_pair.PairMma:
             self._flush_pairs(ops, lines)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tmagen.emu import sums
 from tmagen.emu import wgmma as datapath
 from tmagen.emu.errors import Fault
 from tmagen.emu.instr_descriptor import Format
@@ -31,9 +32,13 @@ def mma_sync(
     if frag.mask != M32:
         raise Fault("mma.sync in a warp with threads that have exited or never were")
     d_format, a_format, b_format = (Format[name] for name in formats)
-    product = datapath.a_from_registers(a_format, a) @ datapath.b_from_registers(b_format, b).T
+    left, right = datapath.a_from_registers(a_format, a), datapath.b_from_registers(b_format, b)
     start = datapath.d_from_registers(d_format, c)
-    total = product + start
+    if cta.launch.hardware_sums and d_format is not Format.S32:
+        old = np.full((16, 8), start, np.float32) if isinstance(start, float) else start
+        total = sums.mma_sync(left, right, old, a_format, b_format, d_format)
+        return list(datapath.d_to_registers(d_format, total))
+    total = left @ right.T + start
     if d_format is Format.S32:
         return list(datapath.d_to_registers(d_format, datapath.to_s32(total, saturate)))
     return list(datapath.d_to_registers(d_format, total.astype(np.float32)))
