@@ -28,9 +28,11 @@ def _singles(name: str, dtype: DataType, asks: str) -> Question:
 
 def _nan(kind: str, dtype: DataType) -> Question:
     asks = f"Which NaN fills elements of {kind} out of bounds?"
-    width = 256 // dtype.bits
+    width, chunk = 256 // dtype.bits, 128 // dtype.bits
     map_ = tensor(dtype, (width + 1, 3), (width, 4), oob_fill=NAN)
-    return load(f"tma-load-nan-{kind}", asks, map_, [((2, 1), 0)], 128, ptx=EDGES, shows="the last is {w[31]:#010x}")
+    return load(
+        f"tma-load-nan-{kind}", asks, map_, [((chunk, 1), 0)], 128, ptx=EDGES, shows="the last is {w[31]:#010x}"
+    )
 
 
 _PLANE = tensor(F16, (67, 33), (32, 8))
@@ -40,15 +42,15 @@ QUESTIONS = (
         "tma-load-rank-1",
         "What is behind the end of a tensor of rank 1?",
         tensor(F16, (77,), (32,)),
-        [((64,), 0), ((-5,), 128)],
+        [((64,), 0), ((-8,), 128)],
         256,
         ptx=EDGES,
     ),
     load(
         "tma-load-lower-corner",
-        "Where do elements go when both coordinates are negative and odd?",
+        "Where do elements go when both coordinates are negative?",
         _PLANE,
-        [((-3, -2), 0)],
+        [((-8, -3), 0)],
         512,
         ptx=EDGES,
     ),
@@ -56,7 +58,7 @@ QUESTIONS = (
         "tma-load-upper-corner",
         "Does a load past both upper edges end with the element, where the row's bytes are no multiple of 16?",
         _PLANE,
-        [((51, 29), 0)],
+        [((48, 29), 0)],
         512,
         ptx=EDGES,
     ),
@@ -70,23 +72,23 @@ QUESTIONS = (
     load(
         "tma-load-rank-4",
         "Are the edges of four dimensions independent: negative in two, past the end in two?",
-        tensor(F16, (24, 3, 4, 5), (8, 2, 3, 2)),
-        [((-4, 2, -1, 4), 0), ((20, -1, 2, -1), 256)],
-        512,
+        tensor(F16, (20, 3, 4, 5), (16, 2, 3, 2)),
+        [((-8, 2, -1, 4), 0), ((16, -1, 2, -1), 512)],
+        1024,
         ptx=EDGES,
     ),
     load(
         "tma-load-rank-5",
         "Do all five coordinates of a box of rank 5 move it, each by its own stride?",
-        tensor(U8, (20, 3, 2, 4, 3), (16, 2, 2, 2, 2)),
-        [((3, 1, 0, 2, 1), 0), ((7, 2, 1, 3, 2), 256)],
+        tensor(U8, (40, 3, 2, 4, 3), (16, 2, 2, 2, 2)),
+        [((16, 1, 0, 2, 1), 0), ((32, 2, 1, 3, 2), 256)],
         512,
     ),
     load(
         "tma-load-outside",
         "Do boxes wholly outside the tensor, on each of its four sides, complete all of their bytes as zeros?",
         _PLANE,
-        [((67, 0), 0), ((0, 33), 512), ((-32, 4), 1024), ((8, -8), 1536)],
+        [((72, 0), 0), ((0, 33), 512), ((-32, 4), 1024), ((8, -8), 1536)],
         2048,
         ptx=EDGES,
     ),
@@ -94,7 +96,7 @@ QUESTIONS = (
         "tma-load-far-outside",
         "Do coordinates at the limits of 32 bits wrap into the tensor?",
         _PLANE,
-        [((2**31 - 1, 0), 0), ((0, 2**31 - 1), 512), ((-(2**31) + 1, 0), 1024), ((0, -(2**31) + 4), 1536)],
+        [((2**31 - 8, 0), 0), ((0, 2**31 - 1), 512), ((-(2**31) + 8, 0), 1024), ((0, -(2**31) + 4), 1536)],
         2048,
         ptx=EDGES,
     ),
@@ -102,7 +104,7 @@ QUESTIONS = (
         "tma-load-small-tensor",
         "What if the tensor is smaller than the box in each dimension?",
         tensor(U8, (5, 2, 1), (32, 4, 2)),
-        [((0, 0, 0), 0), ((-27, -2, -1), 256)],
+        [((0, 0, 0), 0), ((-16, -2, -1), 256)],
         512,
         ptx=EDGES,
     ),
@@ -110,7 +112,7 @@ QUESTIONS = (
         "tma-load-256-wide",
         "Is a row of 256 elements, the most that a box may have, whole?",
         tensor(U8, (300, 6), (256, 4)),
-        [((44, 1), 0)],
+        [((48, 1), 0)],
         1024,
     ),
     load(
@@ -124,7 +126,7 @@ QUESTIONS = (
         "tma-load-8-byte-elements",
         "Do coordinates count elements of 8 bytes?",
         tensor(DataType.UINT64, (9, 5), (4, 3)),
-        [((7, 3), 0)],
+        [((6, 3), 0)],
         128,
         ptx=EDGES,
     ),
@@ -140,6 +142,7 @@ QUESTIONS = (
     _nan("bf16", DataType.BFLOAT16),
     _nan("f32", F32),
     _nan("f64", DataType.FLOAT64),
+    _nan("tf32", DataType.TFLOAT32),
     load(
         "tma-load-stride-2",
         "How many rows has a box of 7 at element stride 2, and how many bytes complete?",
@@ -168,7 +171,7 @@ QUESTIONS = (
         "tma-load-stride-two-dimensions",
         "Do element strides of 8 and 5 in the outer dimensions of rank 3 act each on its own?",
         tensor(U8, (32, 20, 12), (16, 16, 10), element_strides=(1, 8, 5)),
-        [((3, 2, 1), 0)],
+        [((16, 2, 1), 0)],
         128,
         ptx="cuTensorMapEncodeTiled: elementStrides",
     ),
@@ -187,7 +190,7 @@ QUESTIONS = (
         "tma-load-to-cta-window",
         "Is the .shared::cta form the same as .shared::cluster with an address of the own CTA?",
         _PLANE,
-        [((51, 29), 0)],
+        [((48, 29), 0)],
         512,
         space="cta",
     ),
@@ -215,7 +218,39 @@ QUESTIONS = (
             "const u64 policy = 0x12F0000000000000;  // evict first, as CUTLASS has it\n    "
             'asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"\n'
             '                 ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;"\n                 '
-            '::"r"(smem(dynamic_smem + 512)), "l"(&map), "r"(bar), "r"(51), "r"(2), "l"(policy) : "memory");\n    '
+            '::"r"(smem(dynamic_smem + 512)), "l"(&map), "r"(bar), "r"(48), "r"(2), "l"(policy) : "memory");\n    '
+        ),
+    ),
+    *(
+        load(
+            f"tma-load-inside-chunk-{name}",
+            f"Does a load trap that starts inside a 16-byte chunk of the row, {where}?",
+            tensor(dtype, (67, 33), (256 // dtype.bits, 8)),
+            [((start, 1), 0)],
+            512,
+            ptx=EDGES,
+            may_trap=True,
+            fault="starts inside a 16-byte chunk",
+        )
+        for name, dtype, start, where in (
+            ("u8", U8, 8, "at byte 8"),
+            ("f32", F32, 1, "at its second element"),
+            ("negative", F16, -3, "before its first"),
+            ("outside", F16, 76, "with nothing of the box in bounds"),
+        )
+    ),
+    load(
+        "tma-prefetch-inside-chunk",
+        "Does a prefetch trap that starts inside a 16-byte chunk of the row?",
+        _PLANE,
+        [((8, 1), 0)],
+        512,
+        ptx="cp.async.bulk.prefetch.tensor",
+        may_trap=True,
+        fault="starts inside a 16-byte chunk",
+        rows=(
+            'asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];"\n'
+            '                 ::"l"(&map), "r"(3), "r"(1) : "memory");\n    '
         ),
     ),
     load(

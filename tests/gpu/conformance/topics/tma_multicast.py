@@ -105,7 +105,7 @@ QUESTIONS = (
         "tma-multicast-edge",
         "Do both barriers get all bytes of a box that is mostly out of bounds?",
         2,
-        [(1, 3, (30, 18), 512)],
+        [(1, 3, (32, 18), 512)],
         _PLAIN,
         expected=(1, 1),
     ),

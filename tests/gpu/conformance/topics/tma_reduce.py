@@ -45,6 +45,7 @@ _VALUES = {
         (1, 0xFFFFFFFF, 0x8000000000000000, 0xFFFF0000FFFF0000),
     ),
 }
+_VALUES[DataType.FLOAT32_FTZ] = _VALUES[DataType.FLOAT32]
 _VALUES[DataType.INT32] = _VALUES[DataType.UINT32]
 _VALUES[DataType.INT64] = _VALUES[DataType.UINT64]
 
@@ -72,6 +73,7 @@ QUESTIONS = (
     _pairs("add", DataType.FLOAT16, "How does a sum of f16 round, and what becomes of NaN?"),
     _pairs("add", DataType.BFLOAT16, "How does a sum of bf16 round, and are subnormal numbers kept?"),
     _pairs("add", DataType.FLOAT32, "Does a sum of f32 flush subnormal operands and results?"),
+    _pairs("add", DataType.FLOAT32_FTZ, "Does a sum of f32 flush with a map of type FLOAT32_FTZ?"),
     _pairs("add", DataType.FLOAT64, "Does a sum of f64 keep subnormal numbers?"),
     _pairs("add", DataType.UINT32, "Does a sum of u32 wrap?"),
     _pairs("add", DataType.UINT64, "Does a sum of u64 carry between its words?"),
@@ -110,7 +112,7 @@ QUESTIONS = (
         source=(1, 2, 3, 4),
         before=(100,),
         dtype="u4",
-        reduction="max",
+        reduction="add",
     ),
     store(
         "tma-reduce-inside-chunk",
@@ -139,6 +141,18 @@ QUESTIONS = (
         reduction="add",
         may_trap=True,
         fault="negative start coordinate",
+    ),
+    store(
+        "tma-reduce-element-stride",
+        "Where do the rows of a reduction go at an element stride of 3, past the upper edge too?",
+        tensor(DataType.UINT32, (8, 10), (8, 12), element_strides=(1, 3)),
+        [((0, 2), 0)],
+        128,
+        ptx="cuTensorMapEncodeTiled: elementStrides",
+        source=tuple(range(1, 33)),
+        before=(1000,),
+        dtype="u4",
+        reduction="add",
     ),
     store(
         "tma-reduce-twice",

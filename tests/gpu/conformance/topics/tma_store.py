@@ -120,6 +120,14 @@ QUESTIONS = (
         ptx="cuTensorMapEncodeTiled: elementStrides",
     ),
     store(
+        "tma-store-stride-upper-edge",
+        "Which rows does a store at element strides of 2 and 3 write at the upper edges?",
+        tensor(U8, (32, 6, 7), (16, 6, 7), element_strides=(1, 2, 3)),
+        [((16, 3, 2), 0)],
+        256,
+        ptx="cuTensorMapEncodeTiled: elementStrides",
+    ),
+    store(
         "tma-store-tfloat32",
         "Does a store of type TFLOAT32 round?",
         tensor(DataType.TFLOAT32, (32,), (32,)),

@@ -154,6 +154,19 @@ def _zeros() -> Question:
     return product("wgmma-zero-signs", asks, ("f16", "f16"), a, b, start=start, ptx=PTX)
 
 
+def _half_ties() -> Question:
+    """Ties of a float16 D, and what is below any bit of float32 beside them."""
+    a, b = np.zeros((64, 16)), np.zeros((8, 16))
+    for i in range(64):
+        a[i, :4] = (1 + i % 4 / 1024) * (-1) ** (i // 32), 2.0**-11, 0, 0
+        a[i, 4 + i // 4 % 8] = (1, -1)[i // 4 % 2] * 2.0**-12
+    b[:, :4] = 1
+    for j in range(8):
+        b[j, 4:] = 2.0 ** (-7 - j)
+    asks = "Is a float16 D rounded once, from all bits that are kept?"
+    return product("wgmma-half-ties", asks, ("f16", "f16"), a, b, d="f16", ptx=PTX)
+
+
 def _negated() -> Question:
     a, b = wide("f16", 91, 64, 16), wide("f16", 92, 16, 16)
     start = np.random.default_rng(93).standard_normal((64, 16)) * 8
@@ -215,6 +228,7 @@ QUESTIONS = (
     _special("tf32", _SINGLE),
     _special("e4m3", (0x7F, 0xFF, 0x7E, 0xFE, 0x00, 0x80, 0x01, 0x38)),
     _special("e5m2", (0x7D, 0xFF, 0x7C, 0xFC, 0x00, 0x80, 0x7B, 0x01)),
+    _half_ties(),
     _old_d(),
     _zeros(),
     _subnormal(),
