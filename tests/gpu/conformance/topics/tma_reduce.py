@@ -56,7 +56,7 @@ def _pairs(operation: str, dtype: DataType, asks: str) -> Question:
     pairs = list(product(old, new))
     count = len(pairs)
     return store(
-        f"tma-reduce-{operation}-{dtype.name.lower()}",
+        f"tma-reduce-{operation}-{dtype.name.lower().replace('_', '-')}",
         asks,
         tensor(dtype, (count,), (count,)),
         [((0,), 0)],
