@@ -39,8 +39,8 @@ def test_float32_to_fp8(kind: str, relu: bool, how: str) -> None:
     columns = [(4, high.view(np.uint32).tolist()), (4, low.view(np.uint32).tolist())]
     got = apply(f"cvt.rn.satfinite{'.relu' if relu else ''}.{kind}x2.f32 {{d}}, {{a}}, {{b}};", 2, columns, how)
     both = [
-        nearest(h if not relu or not h < 0 else np.float32(0), kind) << 8
-        | nearest(x if not relu or not x < 0 else np.float32(0), kind)
+        nearest(h if not relu or not h <= 0 else np.float32(0), kind) << 8
+        | nearest(x if not relu or not x <= 0 else np.float32(0), kind)
         for h, x in zip(high, low, strict=True)
     ]
     assert got == expected(both, how)
@@ -83,7 +83,7 @@ BITS += [0x80000000, 0x00001000, 0x00003000, 0xBF803000, 0x3F802FFF, 0x3F804FFF]
 
 def to_tf32(bits: int, rounding: str) -> int:
     if bits & 0x7FFFFFFF > 0x7F800000:
-        return 0x7FFFFFFF
+        return bits & 0xFFFFE000 if rounding == "rna" else 0x7FFFFFFF
     sign, rest = bits & 1 << 31, bits & 0x7FFFFFFF
     kept, lost = rest >> 13, rest & 0x1FFF
     up = {"rz": False, "rna": lost >= 0x1000, "rn": lost > 0x1000 or (lost == 0x1000 and kept & 1 == 1)}[rounding]

@@ -33,23 +33,46 @@ ALLOWED = {
 """Element types of each operation on global memory (PTX ISA, "cp.reduce.async.bulk")."""
 
 
-def _flush(values: Array) -> Array:
-    return np.where(np.abs(values) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), values), values)
+_NAN = {np.dtype(np.float16): 0x7FFF, np.dtype(ml_dtypes.bfloat16): 0x7FFF, np.dtype(np.float32): 0x7FFFFFFF}
+"""The NaN that results are, of any operand; float64 keeps an operand's, as NumPy does."""
+
+
+def _canonical(values: Array) -> Array:
+    """NaN as hardware writes it."""
+    pattern = _NAN.get(values.dtype)
+    nan = values != values
+    if pattern is not None and nan.any():
+        values = np.array(values)
+        values.view(f"u{values.itemsize}")[nan] = pattern
+    return values
 
 
 def _add(old: Array, new: Array) -> Array:
-    if old.dtype == np.float32:
-        return _flush(_flush(old) + _flush(new))
-    if old.dtype.itemsize == 2:
+    """To nearest even, subnormals kept: the ISA has .f32 flush them, an H200 does not."""
+    if old.dtype.itemsize == 2 and old.dtype.kind not in "ui":
         # Two roundings are one here: a float32 has more than twice the bits of either type.
-        return (old.astype(np.float32) + new.astype(np.float32)).astype(old.dtype)
-    return old + new
+        return _canonical((old.astype(np.float32) + new.astype(np.float32)).astype(old.dtype))
+    return _canonical(old + new)
+
+
+def _ordered(largest: bool) -> Callable[[Array, Array], Array]:
+    """min or max; of floating-point types a NaN gives way to a number, and -0 is below +0."""
+
+    def pick(old: Array, new: Array) -> Array:
+        if old.dtype.kind in "ui":
+            return np.maximum(old, new) if largest else np.minimum(old, new)
+        x, y = old.astype(np.float32), new.astype(np.float32)
+        first = np.where(x == y, np.signbit(x) != largest, x > y if largest else x < y)
+        first = np.where(np.isnan(x), False, np.where(np.isnan(y), True, first))
+        return _canonical(np.where(first, old, new))
+
+    return pick
 
 
 _COMBINE: dict[str, Callable[[Array, Array], Array]] = {
     "add": _add,
-    "min": lambda old, new: np.minimum(old, new),
-    "max": lambda old, new: np.maximum(old, new),
+    "min": _ordered(False),
+    "max": _ordered(True),
     "inc": lambda old, new: np.where(old >= new, 0, old + 1),
     "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - 1),
     "and": lambda old, new: old & new,

@@ -119,11 +119,28 @@ def slct(cx: Emitter, ins: Instruction) -> None:
     """d = (c >= 0) ? a : b."""
     form = Form(ins, "slct")
     test_kind, kind = form.last(), form.last()
-    form.done()
-    if test_kind != "s32" or WIDTH.get(kind, 0) < 16:
+    ftz = form.take("ftz")
+    if test_kind not in ("s32", "f32") or WIDTH.get(kind, 0) < 16 or (ftz and test_kind == "s32"):
         raise Unknown(ins.opcode)
+    form.done()
     width = WIDTH[kind]
     d, a, b, c = operands(ins, 4)
     left, right, test = cx.src(a, width), cx.src(b, width), cx.src(c, 32)
-    cx.line(f"c = {test} < {1 << 31}")
+    if test_kind == "f32":
+        cx.line(f"c = f_compare('ge', 32, {ftz}, {test}, 0)")
+    else:
+        cx.line(f"c = {test} < {1 << 31}")
     cx.line(f"{cx.dst(d)} = ({left} if c else {right}) if c.__class__ is not ND else where{width}(c, {left}, {right})")
+
+
+@instruction("testp")
+def testp(cx: Emitter, ins: Instruction) -> None:
+    """p = whether a number is finite, infinite, a number, NaN, normal or subnormal."""
+    form = Form(ins, "testp")
+    kind = form.last()
+    name = form.one_of(("finite", "infinite", "number", "notanumber", "normal", "subnormal"))
+    form.done()
+    if kind not in ("f32", "f64"):
+        raise Unknown(ins.opcode)
+    p, a = operands(ins, 2)
+    cx.line(f"{cx.dst(p)} = f_test({name!r}, {WIDTH[kind]}, {cx.src(a, WIDTH[kind])})")

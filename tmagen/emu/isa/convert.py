@@ -6,6 +6,7 @@ from __future__ import annotations
 from tmagen.emu.compile_emit import WIDTH, Emitter
 from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.isa.rounding import MODES
 from tmagen.emu.module import Instruction
 
 _INT = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
@@ -40,19 +41,20 @@ def cvt(cx: Emitter, ins: Instruction) -> None:
     if source in _INT and target in _INT:
         _int_to_int(cx, ins, form, target, source)
     elif source in _INT and target in ("f16", "bf16", "f32", "f64"):
-        form.one_of(("rn",))
+        mode = form.one_of(MODES if target == "f32" else ("rn",))
         form.done()
         text = cx.sized(a, WIDTH[source])
-        cx.line(f"{cx.dst(d)} = cvt_from_int({text}, {WIDTH[source]}, {source[0] == 's'}, {target!r})")
+        cx.line(f"{cx.dst(d)} = cvt_from_int({text}, {WIDTH[source]}, {source[0] == 's'}, {target!r}, {mode!r})")
     elif target in _INT and source in (*_HALF, "f32", "f64"):
         rounding = form.one_of(_TO_INT)
         form.take("sat")  # an integer result is clamped in any case
-        if form.take("ftz") and source != "f32":
+        ftz = form.take("ftz")
+        if ftz and source != "f32":
             raise Unknown(ins.opcode)
         form.done()
         text = cx.sized(a, WIDTH[source])
         width = cx.width_of(d) or WIDTH[target]
-        result = f"cvt_to_int({text}, {source!r}, {rounding!r}, {WIDTH[target]}, {target[0] == 's'})"
+        result = f"cvt_to_int({text}, {source!r}, {rounding!r}, {WIDTH[target]}, {target[0] == 's'}, {ftz})"
         if width != WIDTH[target]:
             result = f"extend({result}, {WIDTH[target]}, {width})" if target[0] == "s" else f"resize({result}, {width})"
         cx.line(f"{cx.dst(d)} = {result}")
@@ -61,22 +63,24 @@ def cvt(cx: Emitter, ins: Instruction) -> None:
         text = cx.sized(a, 16)
         cx.line(f"{cx.dst(d)} = cvt_wide({text}, {source!r})")
     elif source == "f32" and target in _HALF:
-        form.one_of(("rn",))
-        relu, satfinite = form.take("relu"), form.take("satfinite")
+        zero = form.one_of(("rn", "rz")) == "rz"
+        relu, satfinite, sat = form.take("relu"), form.take("satfinite"), form.take("sat")
         form.done()
         text = cx.sized(a, 32)
-        cx.line(f"{cx.dst(d)} = cvt_half({text}, {target!r}, {relu}, {satfinite})")
+        cx.line(f"{cx.dst(d)} = cvt_half({text}, {target!r}, {relu}, {satfinite}, {zero}, {sat})")
     elif {source, target} == {"f32", "f64"}:
-        if target == "f32":
-            form.one_of(("rn",))
+        mode = form.one_of(MODES) if target == "f32" else "rn"
         form.done()
         text = cx.sized(a, WIDTH[source])
-        cx.line(f"{cx.dst(d)} = cvt_float({text}, {WIDTH[source]}, {WIDTH[target]})")
+        cx.line(f"{cx.dst(d)} = cvt_float({text}, {WIDTH[source]}, {WIDTH[target]}, {mode!r})")
     elif source == target and source in ("f32", "f64"):
-        rounding = form.one_of(_TO_INT)
+        ftz, sat = form.take("ftz"), form.take("sat")
+        rounding = form.one_of(_TO_INT, "")
         form.done()
+        if ftz and source == "f64":
+            raise Unknown(ins.opcode)
         text = cx.sized(a, WIDTH[source])
-        cx.line(f"{cx.dst(d)} = f_round({text}, {WIDTH[source]}, {rounding!r})")
+        cx.line(f"{cx.dst(d)} = f_round({text}, {WIDTH[source]}, {rounding!r}, {ftz}, {sat})")
     else:
         raise Unknown(ins.opcode)
 
@@ -112,15 +116,15 @@ def _narrow(cx: Emitter, ins: Instruction, form: Form, target: str, source: str)
 
 
 def _packed(cx: Emitter, ins: Instruction, form: Form, kind: str, source: str) -> None:
-    """cvt.rn.f16x2.f32 d, a, b: a goes to the upper half."""
+    """cvt.{rn,rz}.f16x2.f32 d, a, b: a goes to the upper half."""
     if source != "f32":
         raise Unknown(ins.opcode)
-    form.one_of(("rn",))
+    zero = form.one_of(("rn", "rz")) == "rz"
     relu, satfinite = form.take("relu"), form.take("satfinite")
     form.done()
     d, a, b = operands(ins, 3)
     high, low = cx.src(a, 32), cx.src(b, 32)
-    cx.line(f"{cx.dst(d)} = cvt_pair({high}, {low}, {kind!r}, {relu}, {satfinite})")
+    cx.line(f"{cx.dst(d)} = cvt_pair({high}, {low}, {kind!r}, {relu}, {satfinite}, {zero})")
 
 
 def _int_to_int(cx: Emitter, ins: Instruction, form: Form, target: str, source: str) -> None:

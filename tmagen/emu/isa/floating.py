@@ -10,25 +10,30 @@ from collections.abc import Sequence
 from tmagen.emu.compile_emit import WIDTH, Emitter
 from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
+from tmagen.emu.isa.rounding import MODES
 from tmagen.emu.module import Instruction, Operand
 
+_MAGNITUDE = (1 << 31) - 1
 TYPES = ("f16", "bf16", "f16x2", "bf16x2", "f32", "f64")
 
 
 def arith(cx: Emitter, ins: Instruction, name: str) -> None:
-    """add, sub, mul, fma, div of any floating-point type, rounded to nearest even."""
+    """add, sub, mul, fma, div of any floating-point type, rounded to nearest even; of f32 also by another mode."""
     form = Form(ins, ins.parts[0])
     kind = form.last()
     ftz, sat, relu = form.take("ftz"), form.take("sat"), form.take("relu")
-    form.take("rn")
+    mode = form.one_of(MODES, "rn")
     form.done()
+    if mode != "rn" and (kind != "f32" or name == "div"):
+        raise Unknown(ins.opcode)
     dest, *sources = operands(ins, 4 if name == "fma" else 3)
     if kind in ("f32", "f64"):
         if relu:
             raise Unknown(ins.opcode)
         width = WIDTH[kind]
         texts = ", ".join(cx.src(s, width) for s in sources)
-        cx.line(f"{cx.dst(dest)} = f_arith({name!r}, {width}, {ftz}, {sat}, {texts})")
+        by = "" if mode == "rn" else f", mode={mode!r}"
+        cx.line(f"{cx.dst(dest)} = f_arith({name!r}, {width}, {ftz}, {sat}, {texts}{by})")
         return
     if ftz or name == "div":
         raise Unknown(ins.opcode)
@@ -43,6 +48,7 @@ def half(
     name: str,
     relu: bool = False,
     sat: bool = False,
+    nan: bool = False,
 ) -> None:
     """A 16-bit operation on one value or on both halves of a packed one."""
     scalar = kind.removesuffix("x2")
@@ -50,10 +56,11 @@ def half(
     texts = ", ".join(cx.src(s, width) for s in sources)
     call = f"h_arith({name!r}, {scalar!r}, {relu}, {sat}, "
     target = cx.dst(dest)
+    more = ", nan=True" if nan else ""
     if width == 16:
-        cx.line(f"{target} = {call}{texts})")
+        cx.line(f"{target} = {call}{texts}{more})")
     else:
-        cx.line(f"{target} = packed(lambda *o: {call}*o), {texts})")
+        cx.line(f"{target} = packed(lambda *o: {call}*o{more}), {texts})")
 
 
 @instruction("fma")
@@ -66,8 +73,9 @@ def min_max(cx: Emitter, ins: Instruction) -> None:
     """min and max of floating-point numbers."""
     form = Form(ins, ins.parts[0])
     kind = form.last()
-    nan = form.take("NaN")
-    if form.take("ftz") and kind != "f32":
+    nan, ftz = form.take("NaN"), form.take("ftz")
+    crossed = form.take("xorsign") and form.take("abs")
+    if (ftz or crossed) and kind != "f32":
         raise Unknown(ins.opcode)
     form.done()
     d, a, b = operands(ins, 3)
@@ -75,11 +83,15 @@ def min_max(cx: Emitter, ins: Instruction) -> None:
     if kind in ("f32", "f64"):
         width = WIDTH[kind]
         left, right = cx.src(a, width), cx.src(b, width)
-        cx.line(f"{cx.dst(d)} = f_minmax({largest}, {width}, {nan}, {left}, {right})")
-    elif nan:
-        raise Unknown(ins.opcode)
+        if crossed:
+            # The magnitudes' minimum or maximum, with the product's sign.
+            sign = cx.temporary()
+            cx.line(f"{sign} = ({left} ^ {right}) & {1 << 31}")
+            left, right = f"{left} & {_MAGNITUDE}", f"{right} & {_MAGNITUDE}"
+        result = f"f_minmax({largest}, {width}, {nan}, {left}, {right}{', True' if ftz else ''})"
+        cx.line(f"{cx.dst(d)} = " + (f"crossed({result}, {sign})" if crossed else result))
     else:
-        half(cx, kind, d, [a, b], ins.parts[0])
+        half(cx, kind, d, [a, b], ins.parts[0], nan=nan)
 
 
 def sign(cx: Emitter, ins: Instruction, name: str) -> None:
@@ -118,3 +130,18 @@ def unary(cx: Emitter, ins: Instruction) -> None:
     d, a = operands(ins, 2)
     source = cx.src(a, WIDTH[kind])
     cx.line(f"{cx.dst(d)} = f_arith({ins.parts[0]!r}, {WIDTH[kind]}, {ftz}, False, {source})")
+
+
+@instruction("copysign")
+def copysign(cx: Emitter, ins: Instruction) -> None:
+    """d = b with the sign of a."""
+    form = Form(ins, "copysign")
+    kind = form.last()
+    form.done()
+    if kind not in ("f32", "f64"):
+        raise Unknown(ins.opcode)
+    width = WIDTH[kind]
+    d, a, b = operands(ins, 3)
+    left, right = cx.src(a, width), cx.src(b, width)
+    top = 1 << (width - 1)
+    cx.line(f"{cx.dst(d)} = {left} & {top} | {right} & {top - 1}")

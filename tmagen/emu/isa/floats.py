@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from tmagen.emu import numeric
+from tmagen.emu.isa.rounding import clamp, flush, flush_exact, to_f32
 from tmagen.emu.isa.values import ND
 
 Array = npt.NDArray[Any]
@@ -39,29 +39,44 @@ def f_bits(value: Array, width: int) -> Any:
     return int(out[0]) if out.size == 1 else out
 
 
-def _flush(value: Array) -> Array:
-    """Subnormals to zero of the same sign (.ftz)."""
-    small = np.abs(value) < np.finfo(value.dtype).tiny
-    return np.where(small, np.copysign(np.zeros(1, value.dtype), value), value) if small.any() else value
-
-
-def f_arith(name: str, width: int, ftz: bool, sat: bool, *operands: Any) -> Any:
-    """add, sub, mul, fma, div, rcp, sqrt, rsqrt, ex2, lg2 of f32 or f64, rounded to nearest even."""
+def f_arith(name: str, width: int, ftz: bool, sat: bool, *operands: Any, mode: str = "rn") -> Any:
+    """add, sub, mul, fma, div, rcp, sqrt, rsqrt, ex2, lg2 of f32 or f64, rounded to nearest even; add, sub, mul and fma
+    of f32 also by another mode.
+    """
     with np.errstate(all="ignore"):
         values = [f_value(o, width) for o in operands]
         if ftz:
-            values = [_flush(v) for v in values]
-        out = _ARITH[name](width, *values)
-        if ftz:
-            out = _flush(out)
+            values = [flush(v) for v in values]
+        if width == 32 and (mode != "rn" or (ftz and name in ("mul", "fma"))):
+            out = _exact_f32(name, values, ftz, mode)
+        else:
+            out = _ARITH[name](width, *values)
+            if ftz:
+                out = flush(out)
         if sat:
-            out = np.where(np.isnan(out), out.dtype.type(0), np.clip(out, 0, 1)).astype(out.dtype)
+            out = clamp(out)
         return f_bits(out, width)
+
+
+def _exact_f32(name: str, values: list[Array], ftz: bool, mode: str) -> Array:
+    """add, sub, mul, fma of f32 by way of a float64 that is exact or rounded to odd."""
+    one = np.ones(1, np.float32)
+    if name == "mul":
+        exact = values[0].astype(np.float64) * values[1].astype(np.float64)
+    else:
+        a, b, c = values if name == "fma" else (values[0], one, values[1] if name == "add" else -values[1])
+        exact = _fma_odd(a, b, c)
+        if mode == "rm":
+            # A sum that is exactly 0 is -0 where the terms' signs differ.
+            differ = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
+            exact = np.where((exact == 0) & differ, -0.0, exact)
+    out = to_f32(exact, mode)
+    return flush_exact(out, exact, mode) if ftz else out
 
 
 def _fma(width: int, a: Array, b: Array, c: Array) -> Array:
     if width == 32:
-        return _to_f32(_fma_odd(a, b, c))
+        return to_f32(_fma_odd(a, b, c))
     from fractions import Fraction
 
     shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
@@ -91,10 +106,6 @@ def _fma_odd(a: Array, b: Array, c: Array) -> Array:
     return bits.view(np.float64)
 
 
-def _to_f32(value: Array) -> Array:
-    return value.astype(np.float32)
-
-
 def _odd_f32(value: Array) -> Array:
     """float64 to float32, rounded to odd."""
     out = value.astype(np.float32)
@@ -122,9 +133,11 @@ _ARITH: dict[str, Callable[..., Array]] = {
 }
 
 
-def f_minmax(largest: bool, width: int, nan: bool, a: Any, b: Any) -> Any:
+def f_minmax(largest: bool, width: int, nan: bool, a: Any, b: Any, ftz: bool = False) -> Any:
     """min / max: a NaN operand gives the other one, or with .NaN a NaN; -0 is below +0 (PTX ISA, "min", "max")."""
     x, y = np.broadcast_arrays(f_value(a, width), f_value(b, width))
+    if ftz:
+        x, y = flush(x), flush(y)
     sign = np.signbit(x)
     take_x = np.where(x == y, ~sign if largest else sign, x > y if largest else x < y)
     out = np.where(take_x, x, y)
@@ -135,13 +148,20 @@ def f_minmax(largest: bool, width: int, nan: bool, a: Any, b: Any) -> Any:
     return f_bits(out, width)
 
 
+def crossed(bits: Any, sign: Any) -> Any:
+    """.xorsign: `bits`, never negative, with another sign; a NaN stays the canonical one."""
+    if bits.__class__ is not ND and sign.__class__ is not ND:
+        return bits if bits > 0x7F800000 else bits | sign
+    return np.where(np.asarray(bits) > 0x7F800000, bits, np.bitwise_or(bits, sign)).astype(np.uint32)
+
+
 def f_compare(name: str, width: int, ftz: bool, a: Any, b: Any) -> Any:
     """setp on f32, f64: ordered comparisons are false with NaN, the `u` forms true (PTX ISA, "Floating Point
     Comparisons").
     """
     x, y = f_value(a, width), f_value(b, width)
     if ftz:
-        x, y = _flush(x), _flush(y)
+        x, y = flush(x), flush(y)
     return _truth(name, x, y)
 
 
@@ -155,6 +175,21 @@ def _truth(name: str, x: Array, y: Array) -> Any:
         plain = name[:-1] if name.endswith("u") and len(name) == 3 else name
         out = _COMPARE[plain](x, y)
         out = out | nan if plain != name else out & ~nan
+    return bool(out[0]) if out.size == 1 else out
+
+
+def f_test(name: str, width: int, a: Any) -> Any:
+    """testp. Zero counts as normal (PTX ISA, "testp")."""
+    x = f_value(a, width)
+    tiny = np.finfo(x.dtype).tiny
+    out = {
+        "finite": np.isfinite(x),
+        "infinite": np.isinf(x),
+        "number": ~np.isnan(x),
+        "notanumber": np.isnan(x),
+        "normal": np.isfinite(x) & ((np.abs(x) >= tiny) | (x == 0)),
+        "subnormal": (x != 0) & (np.abs(x) < tiny),
+    }[name]
     return bool(out[0]) if out.size == 1 else out
 
 
@@ -177,7 +212,8 @@ def narrow(value: Array, kind: str) -> Array:
     """float32 or float64 numbers as f16 or bf16 bit patterns, rounded once to nearest even."""
     if value.dtype == F64:
         if kind == "f16":
-            out = value.astype(np.float16).view(np.uint16)
+            with np.errstate(over="ignore"):
+                out = value.astype(np.float16).view(np.uint16)
             nan = np.isnan(value)
             if nan.any():
                 out[nan] = NAN16
@@ -190,14 +226,14 @@ def h_compare(name: str, kind: str, a: Any, b: Any) -> Any:
     return _truth(name, widen(a, kind), widen(b, kind))
 
 
-def h_arith(name: str, kind: str, relu: bool, sat: bool, *operands: Any) -> Any:
+def h_arith(name: str, kind: str, relu: bool, sat: bool, *operands: Any, nan: bool = False) -> Any:
     """add, sub, mul, fma, min, max, neg, abs of f16 or bf16."""
     with np.errstate(all="ignore"):
         values = [widen(o, kind) for o in operands]
         if name == "fma":
             out = _fma_odd(*values)
         elif name in ("min", "max"):
-            raw = f_minmax(name == "max", 32, False, *(f_bits(v, 32) for v in values))
+            raw = f_minmax(name == "max", 32, nan, *(f_bits(v, 32) for v in values))
             out = f_value(raw, 32)
         else:
             # Two 11-bit numbers: 24 bits are enough for a second rounding to do no harm. 8-bit ones need their sum
@@ -210,7 +246,7 @@ def h_arith(name: str, kind: str, relu: bool, sat: bool, *operands: Any) -> Any:
         if relu:
             out = np.where(np.isnan(out), out, np.maximum(out, 0))
         if sat:
-            out = np.where(np.isnan(out), 0, np.clip(out, 0, 1))
+            out = clamp(out)
         bits = narrow(out, kind)
     return int(bits[0]) if bits.size == 1 else bits
 
@@ -235,113 +271,3 @@ def pair(low: Any, high: Any) -> Any:
         hi = high.astype(np.uint32) if high.__class__ is ND else np.uint32(high)
         return lo | (hi << np.uint32(16))
     return low | high << 16
-
-
-# --- conversions ------------------------------------------------------------------------------------------------------
-
-_SMALL: dict[str, Any] = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-
-
-def cvt_pair(high: Any, low: Any, kind: str, relu: bool, satfinite: bool) -> Any:
-    """cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a becomes the upper half."""
-    if high.__class__ is ND and low.__class__ is ND and not (relu or satfinite):
-        out = np.empty((32, 2), np.uint16)
-        convert = numeric.f32_to_f16 if kind == "f16" else numeric.f32_to_bf16
-        out[:, 0] = convert(low.view(F32))
-        out[:, 1] = convert(high.view(F32))
-        return out.view(np.uint32)[:, 0]
-    return pair(cvt_half(low, kind, relu, satfinite), cvt_half(high, kind, relu, satfinite))
-
-
-def cvt_pairs(kind: str, sources: tuple[Any, ...]) -> list[Any]:
-    """Several `cvt_pair`s: `sources` holds the lower and the upper half of each result in turn."""
-    if any(source.__class__ is not ND for source in sources):
-        return [cvt_pair(sources[i + 1], sources[i], kind, False, False) for i in range(0, len(sources), 2)]
-    rows = np.array(sources, np.uint32)
-    halves = (numeric.f32_to_f16 if kind == "f16" else numeric.f32_to_bf16)(rows.view(F32))
-    out = np.empty((len(sources) // 2, 32, 2), np.uint16)
-    out[:, :, 0], out[:, :, 1] = halves[0::2], halves[1::2]
-    return list(out.view(np.uint32)[:, :, 0])
-
-
-def cvt_half(bits: Any, kind: str, relu: bool, satfinite: bool) -> Any:
-    """cvt.rn.{f16,bf16}.f32."""
-    value = f_value(bits, 32)
-    if relu:
-        value = np.where(np.isnan(value), value, np.maximum(value, np.float32(0)))
-    if satfinite:
-        top = np.float32(65504.0) if kind == "f16" else np.array([0x7F7F0000], np.uint32).view(F32)[0]
-        value = np.where(np.isnan(value), value, np.clip(value, -top, top))
-    out = narrow(value.astype(np.float32, copy=False), kind)
-    return int(out[0]) if out.size == 1 else out
-
-
-def cvt_wide(bits: Any, kind: str) -> Any:
-    """cvt.f32.{f16,bf16}: exact."""
-    return f_bits(widen(bits, kind), 32)
-
-
-def cvt_float(bits: Any, source: int, target: int) -> Any:
-    """cvt between f32 and f64, to nearest even."""
-    with np.errstate(all="ignore"):
-        return f_bits(f_value(bits, source).astype(_FLOAT[target]), target)
-
-
-def cvt_from_int(value: Any, width: int, is_signed: bool, target: str) -> Any:
-    """cvt.rn from an integer to f16, bf16, f32 or f64."""
-
-    def one(x: int) -> int:
-        if is_signed and x >> (width - 1):
-            x -= 1 << width
-        if target == "f64":
-            return int(np.float64(x).view(np.uint64))
-        # Exact in float64 up to 53 bits; above that, a sticky bit keeps the single rounding right.
-        if abs(x) >= 1 << 53:
-            shift = abs(x).bit_length() - 53
-            sticky = int(abs(x) & ((1 << shift) - 1) != 0)
-            magnitude = ((abs(x) >> shift) | sticky) << shift
-            x = -magnitude if x < 0 else magnitude
-        number = np.array([x], np.float64)
-        if target == "f32":
-            return int(number.astype(np.float32).view(np.uint32)[0])
-        return int(narrow(number, target)[0])
-
-    if value.__class__ is not ND:
-        return one(value)
-    if width <= 32:
-        numbers = (value.view(f"i{width // 8}") if is_signed else value).astype(np.float64)
-        if target == "f64":
-            return numbers.view(np.uint64)
-        return numbers.astype(np.float32).view(np.uint32) if target == "f32" else narrow(numbers, target)
-    dtype = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}[target]
-    return np.array([one(x) for x in value.tolist()], dtype)
-
-
-def cvt_to_int(bits: Any, source: str, rounding: str, target: int, is_signed: bool) -> Any:
-    """cvt.r*i from f16, bf16, f32, f64 to an integer: clamped to the range, NaN to 0 (PTX ISA, "cvt")."""
-    value = widen(bits, source) if source in ("f16", "bf16") else f_value(bits, 64 if source == "f64" else 32)
-    with np.errstate(all="ignore"):
-        whole = _ROUND[rounding](value.astype(np.float64))
-    low, high = (-(1 << (target - 1)), (1 << (target - 1)) - 1) if is_signed else (0, (1 << target) - 1)
-
-    def one(x: float) -> int:
-        if x != x:
-            # A NaN gives 0, except that 64-bit results (and f64 sources) give the top bit alone.
-            return 1 << (target - 1) if source == "f64" or target == 64 else 0
-        if x in (float("inf"), float("-inf")):
-            return (high if x > 0 else low) & ((1 << target) - 1)
-        return max(low, min(high, int(x))) & ((1 << target) - 1)
-
-    out = [one(x) for x in whole.tolist()]
-    if len(out) == 1:
-        return out[0]
-    return np.array(out, {8: np.uint16, 16: np.uint16, 32: np.uint32, 64: np.uint64}[target])
-
-
-_ROUND: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-
-
-def f_round(bits: Any, width: int, rounding: str) -> Any:
-    """cvt.r*i.f32.f32 and f64: to an integral value."""
-    with np.errstate(all="ignore"):
-        return f_bits(_ROUND[rounding](f_value(bits, width)), width)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integer arithmetic: add, sub, mul, mad, div, rem, min, max, abs, neg, sad and carries' refusal (PTX ISA, "Integer
+"""Integer arithmetic: add, sub, mul, mad, div, rem, min, max, abs, neg, sad, dot products (PTX ISA, "Integer
 Arithmetic Instructions").
 
 Float types of the same opcodes go to `floating`.
@@ -51,10 +51,16 @@ def _add_sub(cx: Emitter, ins: Instruction, sign: str) -> None:
         floating.arith(cx, ins, "add" if sign == "+" else "sub")
         return
     form = Form(ins, ins.parts[0])
-    width, _ = int_type(form)
+    width, is_signed = int_type(form)
+    sat = form.take("sat")
     form.done()
     d, a, b = operands(ins, 3)
     left, right = cx.src(a, width), cx.src(b, width)
+    if sat:
+        if not is_signed or width != 32:
+            raise Unknown(ins.opcode)
+        cx.line(f"{cx.dst(d)} = add_sat({left}, {right}, {1 if sign == '+' else -1})")
+        return
     wrap(cx, cx.dst(d), f"{left} {sign} {right}", width)
 
 
@@ -93,19 +99,53 @@ def mad(cx: Emitter, ins: Instruction) -> None:
     form = Form(ins, "mad")
     width, is_signed = int_type(form)
     part = form.one_of(("lo", "hi", "wide"))
+    sat = form.take("sat")
     form.done()
+    if sat and (part, width, is_signed) != ("hi", 32, True):
+        raise Unknown(ins.opcode)
     d, a, b, c = operands(ins, 4)
     out = width * 2 if part == "wide" else width
     left, right, addend = cx.src(a, width), cx.src(b, width), cx.src(c, out)
     product = cx.temporary()
     _product(cx, product, left, right, width, is_signed, part)
+    if sat:
+        cx.line(f"{cx.dst(d)} = add_sat({product}, {addend}, 1)")
+        return
     wrap(cx, cx.dst(d), f"{product} + {addend}", out)
 
 
 @instruction("mul24", "mad24")
 def mul24(cx: Emitter, ins: Instruction) -> None:
-    """24-bit multiplication: not modelled."""
-    raise Unknown(ins.opcode)
+    """The low or high 32 of the 48 bits of a product of 24-bit numbers; mad24 adds a third."""
+    form = Form(ins, ins.parts[0])
+    width, is_signed = int_type(form)
+    part = form.one_of(("lo", "hi"))
+    sat = form.take("sat")
+    form.done()
+    if width != 32 or (sat and (ins.parts[0], part, is_signed) != ("mad24", "hi", True)):
+        raise Unknown(ins.opcode)
+    d, a, b, *c = operands(ins, 4 if ins.parts[0] == "mad24" else 3)
+    product = f"mul24({cx.src(a, 32)}, {cx.src(b, 32)}, {is_signed}, {part == 'hi'})"
+    if not c:
+        cx.line(f"{cx.dst(d)} = {product}")
+    elif sat:
+        cx.line(f"{cx.dst(d)} = add_sat({product}, {cx.src(c[0], 32)}, 1)")
+    else:
+        wrap(cx, cx.dst(d), f"{product} + {cx.src(c[0], 32)}", 32)
+
+
+@instruction("dp4a", "dp2a")
+def dot(cx: Emitter, ins: Instruction) -> None:
+    """d = c + the dot product of four bytes, or of two half-words with the low or high two bytes."""
+    form = Form(ins, ins.parts[0])
+    second, first = form.last(), form.last()
+    half = form.one_of(("lo", "hi")) if ins.parts[0] == "dp2a" else ""
+    form.done()
+    if {first, second} - {"u32", "s32"}:
+        raise Unknown(ins.opcode)
+    d, a, b, c = operands(ins, 4)
+    x, y, z = (cx.src(o, 32) for o in (a, b, c))
+    cx.line(f"{cx.dst(d)} = dot({x}, {y}, {z}, {first == 's32'}, {second == 's32'}, {half!r})")
 
 
 @instruction("div")

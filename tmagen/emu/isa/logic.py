@@ -114,14 +114,15 @@ def lop3(cx: Emitter, ins: Instruction) -> None:
 
 @instruction("prmt")
 def prmt(cx: Emitter, ins: Instruction) -> None:
-    """Byte permute, default mode."""
+    """Byte permute: bytes and signs by a selector, or one of the six special modes."""
     form = Form(ins, "prmt")
-    if form.last() != "b32":
+    if not form.take("b32"):
         raise Unknown(ins.opcode)
+    mode = form.one_of(("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"), "")
     form.done()
     d, a, b, c = operands(ins, 4)
     x, y, z = (cx.src(o, 32) for o in (a, b, c))
-    cx.line(f"{cx.dst(d)} = prmt({x}, {y}, {z})")
+    cx.line(f"{cx.dst(d)} = " + (f"prmt_mode({x}, {y}, {z}, {mode!r})" if mode else f"prmt({x}, {y}, {z})"))
 
 
 @instruction("popc", "clz", "brev")

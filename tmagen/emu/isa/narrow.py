@@ -35,7 +35,7 @@ def _to_fp8(values: npt.NDArray[np.float32], kind: str, relu: bool) -> npt.NDArr
     """Nearest even, values beyond the largest finite one become that one (.satfinite); NaN is canonical."""
     dtype, largest = _FP8[kind]
     if relu:
-        values = np.where(values < 0, np.float32(0), values)
+        values = np.where(values <= 0, np.float32(0), values)  # -0 too
     bits: npt.NDArray[np.uint8] = np.clip(values, -largest, largest).astype(dtype).view(np.uint8)
     return np.where(np.isnan(values), np.uint8(_NAN8), bits).astype(np.uint16)
 
@@ -80,5 +80,7 @@ def f32_to_tf32(value: Any, rounding: str, relu: bool, satfinite: bool) -> Any:
     out = sign | rounded
     if relu:
         out = np.where(sign != 0, np.uint32(0), out)
+    # A NaN is cut like any other number where ties go away, so that one of low bits alone becomes infinity (H200).
     nan = bits & np.uint32(_NAN32) > np.uint32(0x7F800000)
-    return _bits(np.where(nan, np.uint32(_NAN32), out), value)
+    kept = bits & np.uint32(numeric.TF32_MASK) if rounding == "rna" else np.uint32(_NAN32)
+    return _bits(np.where(nan, kept, out), value)

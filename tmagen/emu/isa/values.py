@@ -167,14 +167,14 @@ def divide(a: Value, b: Value, width: int, is_signed: bool) -> Value:
 
 
 def remainder(a: Value, b: Value, width: int, is_signed: bool) -> Value:
-    """Remainder with the sign of the dividend. By zero: the dividend, which the PTX ISA leaves open."""
+    """Remainder with the sign of the dividend. By zero: all ones, as on an H200; the PTX ISA leaves it open."""
     mask = (1 << width) - 1
 
     def one(x: int, y: int) -> int:
         if is_signed:
             x, y = int(signed(x, width)), int(signed(y, width))
         if y == 0:
-            return x & mask
+            return mask
         rest = abs(x) % abs(y)
         return (-rest if x < 0 else rest) & mask
 
@@ -274,6 +274,63 @@ def bfi(a: Value, b: Value, pos: Value, length: Value, width: int) -> Value:
         return (y & ~field) | ((x << p) & field)
 
     return _each(one, UNSIGNED[width], a, b, pos, length)
+
+
+_PRMT: dict[str, Callable[[int, int], int]] = {
+    "f4e": lambda i, n: n + i,
+    "b4e": lambda i, n: n - i,
+    "rc8": lambda i, n: n,
+    "ecl": lambda i, n: max(i, n),
+    "ecr": lambda i, n: min(i, n),
+    "rc16": lambda i, n: (n & 1) * 2 + (i & 1),
+}
+"""Which byte of b:a goes to place i for a selector whose low two bits are n (PTX ISA, "prmt")."""
+
+
+def prmt_mode(a: Value, b: Value, selector: Value, mode: str) -> Value:
+    """Byte permute in one of the special modes."""
+    place = _PRMT[mode]
+
+    def one(x: int, y: int, s: int) -> int:
+        both = x | y << 32
+        return sum((both >> 8 * (place(i, s & 3) & 7) & 0xFF) << 8 * i for i in range(4))
+
+    return _each(one, np.uint32, a, b, selector)
+
+
+def add_sat(a: Value, b: Value, sign: int) -> Value:
+    """a + sign * b of signed 32-bit numbers, clamped to their range (.sat)."""
+
+    def one(x: int, y: int) -> int:
+        total = int(signed(x, 32)) + sign * int(signed(y, 32))
+        return max(-(1 << 31), min((1 << 31) - 1, total)) & M32
+
+    return _each(one, np.uint32, a, b)
+
+
+def mul24(a: Value, b: Value, is_signed: bool, high: bool) -> Value:
+    """Bits 0 to 31 or 16 to 47 of the product of the low 24 bits."""
+
+    def low24(x: int) -> int:
+        x &= 0xFFFFFF
+        return x - (1 << 24) if is_signed and x >> 23 else x
+
+    return _each(lambda x, y: (low24(x) * low24(y) >> (16 if high else 0)) & M32, np.uint32, a, b)
+
+
+def dot(a: Value, b: Value, c: Value, a_signed: bool, b_signed: bool, half: str) -> Value:
+    """dp4a, or with `half` dp2a of the low or high bytes of `b`."""
+    width, start = (16, 16 if half == "hi" else 0) if half else (8, 0)
+
+    def part(x: int, at: int, bits: int, is_signed: bool) -> int:
+        x = x >> at & ((1 << bits) - 1)
+        return x - (1 << bits) if is_signed and x >> (bits - 1) else x
+
+    def one(x: int, y: int, z: int) -> int:
+        pairs = ((part(x, i * width, width, a_signed), part(y, start + 8 * i, 8, b_signed)) for i in range(32 // width))
+        return (z + sum(p * q for p, q in pairs)) & M32
+
+    return _each(one, np.uint32, a, b, c)
 
 
 def prmt(a: Value, b: Value, selector: Value) -> Value:
