@@ -104,6 +104,7 @@ class Findings:
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], Finding] = {}
         self.ended_early = False  # a launch did not reach its end
+        self.hints: list[str] = []  # what may be why a result is wrong
 
     def add(self, finding: Finding) -> None:
         place = (finding.ptx_line, finding.source, finding.instruction)

@@ -179,6 +179,7 @@ class Runner:
                 strict=checked and self.strict,
             )
             findings.take(result.findings)
+            findings.hints += [f"{hint.rule}: {hint.message}, PTX line {hint.ptx_line}" for hint in result.hints]
         except EmulatorError as error:
             findings.take_error(error, explained(error.message, places))
         finally:
@@ -236,7 +237,7 @@ def _judge(spec: LaunchSpec, arena: Arena, findings: Findings) -> None:
                   if time == "new"}  # fmt: skip
         found = judge(expect, arena, "expect" if len(spec.expects) == 1 else f"expect[{number}]")
         if found is not None:
-            findings.add(found)
+            findings.add(replace(found, detail=(*found.detail, *(f"perhaps {hint}" for hint in findings.hints))))
     for name, buffer in arena.buffers.items():
         stray = buffer.stray_writes()
         if stray is not None:

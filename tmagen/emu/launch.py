@@ -53,3 +53,4 @@ class RunResult:
     completion: str
     jobs: int
     findings: tuple[Finding, ...] = ()
+    hints: tuple[Finding, ...] = ()  # what may be why a result is wrong, where it is

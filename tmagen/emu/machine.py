@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tmagen.emu.checks.finding import merged
+from tmagen.emu.checks.finding import hints_apart, merged
 from tmagen.emu.checks.session import Session
 from tmagen.emu.compile import Program, compile_entry
 from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
@@ -117,9 +117,14 @@ def run(
     ordered = policy.clusters is not at_random
     alone = program.uses_global_atomics or (program.takes_clusters and (total > _MAX_PORTIONS or not ordered))
     jobs = 1 if alone else max(1, min(jobs, total // _cluster_size(launch)))
-    with _one_blas_thread():
-        findings = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
-    return RunResult(total, time.perf_counter() - started, completion, jobs, findings)
+    try:
+        with _one_blas_thread():
+            found = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
+    except EmulatorError as error:
+        error.findings = hints_apart(error.findings)[0]
+        raise
+    findings, hints = hints_apart(found)
+    return RunResult(total, time.perf_counter() - started, completion, jobs, findings, hints)
 
 
 def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tmagen.bind import LeadingDims
-from tmagen.emu import EmulatorError, GlobalMemory, Launch, Module
+from tmagen.emu import EmulatorError, GlobalMemory, Launch, Module, RunResult
 from tmagen.emu import run as emulate
 from tmagen.emu.checks import Finding
 from tmagen.errors import TmagenError
@@ -177,9 +177,12 @@ def _run_one(
     verdict, mismatch, ratio = Verdict.PASSED, None, None
     message: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    hints: tuple[str, ...] = ()
     try:
         for call in bench.launches:
-            findings += _emulate(bench, call, completion, checks=checks)
+            result = _emulate(bench, call, completion, checks=checks)
+            findings += result.findings
+            hints += tuple(f"perhaps {hint.rule}: {hint.message}, PTX line {hint.ptx_line}" for hint in result.hints)
     except TmagenError as error:
         verdict = Verdict.FAILED if error.exit_code == 1 else Verdict.NOT_JUDGED
         message = _report_lines(error)
@@ -191,6 +194,7 @@ def _run_one(
         message = (*d.stray_writes(), *changed_inputs(bench.buffers, inputs))
         if mismatch is not None or message:
             verdict = Verdict.FAILED
+            message += hints
     if verdict is Verdict.PASSED and any(finding.level == "E" for finding in findings):
         verdict = Verdict.FAILED
     return CaseReport(
@@ -210,7 +214,7 @@ def _run_one(
     )
 
 
-def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) -> tuple[Finding, ...]:
+def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) -> RunResult:
     launch = Launch(
         kernel=call.kernel,
         grid=call.grid,
@@ -220,7 +224,7 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) 
         params=call.params,
     )
     settings = bench.settings
-    result = emulate(
+    return emulate(
         bench.module,
         launch,
         bench.memory,
@@ -233,7 +237,6 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) 
         any_leader=True,
         max_rounds=_rounds_for(bench.problem.shape),
     )
-    return result.findings
 
 
 def _rounds_for(shape: Shape) -> int:

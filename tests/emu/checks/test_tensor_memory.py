@@ -121,3 +121,82 @@ def test_one_accumulator_of_two_shapes() -> None:
     rest = OVER + "tcgen05.fence::after_thread_sync;\n" + SYNC + FREE
     assert fired(before + one(MMA + MMA + end, 1) + rest, "W") == set()
     assert fired(before + one(MMA + narrow + end, 1) + rest, "W") == {"TC-01"}
+
+
+# --- copies to tensor memory, and pipelines of two threads ------------------------------------------------------------
+
+# A copy of A to columns 32 to 39, of which an MMA takes it: 32 bytes of 128 rows.
+COPY = "add.u32 %r21, %r20, 32;\ntcgen05.cp.cta_group::1.128x256b [%r21], %rd20;\n"
+MMA_OF_COPY = "add.u32 %r21, %r20, 32;\n" + MMA.replace("%rd20, %rd20", "[%r21], %rd20").replace("%r31", "%r33")
+# N = 32: D is in columns 0 to 31
+NARROW = f"mov.b32 %r33, {(1 << 4) | (32 >> 3 << 17) | (128 >> 4 << 24)};\n"
+BEFORE, AFTER = "tcgen05.fence::before_thread_sync;\n", "tcgen05.fence::after_thread_sync;\n"
+END = OVER + SYNC + FREE
+FILLED = CLEAR + FENCE + SYNC + NARROW
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (one(COPY + MMA_OF_COPY + DONE, 1), set()),
+        (one(COPY + BEFORE, 1) + SYNC + one(AFTER + MMA_OF_COPY + DONE, 2, thread=32), set()),
+        (one(COPY, 1) + SYNC + one(MMA_OF_COPY + DONE, 2, thread=32), {"TC-09", "TA-10"}),
+        (one(COPY, 1) + SYNC + one(AFTER + MMA_OF_COPY + DONE, 2, thread=32), {"TC-09", "TA-10"}),
+        (one(COPY + BEFORE, 1) + SYNC + one(MMA_OF_COPY + DONE, 2, thread=32), {"TC-09", "TA-10"}),
+        (one(BEFORE + COPY, 1) + SYNC + one(AFTER + MMA_OF_COPY + DONE, 2, thread=32), {"TC-09", "TA-10"}),
+        (one(COPY + DONE_BAR, 1) + wait() + one(MMA_OF_COPY + DONE, 2, thread=32), set()),
+        (one(COPY, 1) + SYNC + one(COPY + DONE, 2, thread=32), {"TC-04"}),
+        (one(COPY + BEFORE, 1) + SYNC + one(AFTER + COPY + DONE, 2, thread=32), set()),
+        (one(MMA + BEFORE, 1) + SYNC + one(AFTER + MMA + DONE, 2, thread=32), set()),
+        (one(MMA, 1) + SYNC + one(AFTER + MMA + DONE, 2, thread=32), {"TC-03"}),
+    ],
+)
+def test_work_of_two_threads_on_the_same_columns(body: str, expected: set[str]) -> None:
+    assert fired(FILLED + body + END) == expected
+
+
+def test_a_copy_reads_shared_memory_as_an_mma_does() -> None:
+    assert fired(CLEAR + SYNC + one(COPY + DONE, 1) + END) == {"PX-01"}
+    assert fired(FILLED + one(COPY + DONE, 1) + CLEAR + END) == {"TC-13"}
+    assert fired(FILLED + one(COPY + DONE, 1) + SYNC + TAKE.replace("[%r20]", "[%r20+32]") + TAKEN + END) == {"TC-05"}
+
+
+def test_two_copies_of_one_thread_are_a_formal_matter() -> None:
+    done = DONE + AFTER
+    assert fired(FILLED + one(COPY + COPY + done, 1) + OVER + AFTER + SYNC + FREE, "W") == {"TC-04"}
+    assert fired(FILLED + one(COPY + BEFORE + COPY + done, 1) + OVER + AFTER + SYNC + FREE, "W") == set()
+
+
+def test_an_accumulator_over_its_own_operand() -> None:
+    over = MMA.replace("%rd20, %rd20", "[%r20], %rd20")
+    assert fired(FILLED + one(MMA_OF_COPY + DONE, 1) + END) == set()
+    assert fired(FILLED + one(over + DONE, 1) + END) == {"TM5-11"}
+
+
+def test_what_the_collector_holds() -> None:
+    def of(how: str, text: str = MMA) -> str:
+        return text.replace("kind::f16", f"kind::f16.collector::a::{how}")
+
+    other = "add.s64 %rd22, %rd20, 1;\n" + MMA.replace("%rd20, %rd20", "%rd22, %rd20")
+    for body, expected in (
+        (of("fill") + of("use") + of("lastuse"), set()),
+        (of("fill") + of("lastuse") + of("use"), {"TM5-09"}),
+        (MMA + of("use"), {"TM5-09"}),
+        (of("fill") + of("use", other), {"TM5-09"}),
+        (of("fill") + MMA + MMA, set()),
+    ):
+        assert fired(FILLED + one(body + DONE, 1) + END, "R") == expected, body
+
+
+def test_inputs_of_two_types() -> None:
+    mixed = f"mov.b32 %r31, {(1 << 4) | (1 << 7) | (64 >> 3 << 17) | (128 >> 4 << 24)};\n"
+    assert fired(FILLED + mixed + one(MMA + DONE, 1) + END, "R") == {"ID-01"}
+    assert fired(FILLED + mixed + one(MMA + DONE, 1) + END) == set()
+
+
+def test_registers_of_a_load_that_are_lost() -> None:
+    other = TAKE.replace("[%r20]", "[%r20+1]")
+    assert fired(TAKE + other + TAKEN + SYNC + FREE, "W") == {"TL-09"}
+    assert fired(TAKE + TAKEN + other + TAKEN + SYNC + FREE, "W") == set()
+    assert fired(TAKE + USE + other + TAKEN + SYNC + FREE, "W") == set()
+    assert fired(TAKE + "mov.u32 %r40, 0;\n" + TAKEN + SYNC + FREE, "W") == {"TL-09"}

@@ -37,6 +37,8 @@ class Clocks:
         self.names: list[str] = []
         self.is_async: Vector = np.zeros(capacity, np.int64)  # 1 for components that are no threads
         self.holders: list[Holder] = []
+        # By component of a thread's tensor core work: up to where others may go on in its pipeline.
+        self.handed: dict[int, int] = {}
 
     def component(self, name: str, *, threads: bool = False) -> int:
         """A new component, of threads or of asynchronous work. Vectors that have no room for it are replaced."""

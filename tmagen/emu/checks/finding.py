@@ -12,7 +12,10 @@ from tmagen.emu.checks.registry import find
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.module import Instruction
 
-_WORDS = {"E": "error", "W": "warning", "R": "warning"}
+HINT = "H"
+"""The level of what is said beside a wrong result alone."""
+
+_WORDS = {"E": "error", "W": "warning", "R": "warning", HINT: "hint"}
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class Collector:
         self._counts: dict[tuple[str, str, int, int], int] = {}
 
     def wants(self, level: str) -> bool:
-        return level == "E" or self.strict
+        return level in ("E", HINT) or self.strict
 
     def seen(self, rule: str, level: str, site: Site, other: Site | None) -> bool:
         """Count a repetition; False for a finding that is new."""
@@ -172,5 +175,11 @@ def merged(groups: Iterable[Iterable[Finding]]) -> tuple[Finding, ...]:
             )  # fmt: skip
             known = found.get(key)
             found[key] = one if known is None else replace(known, count=known.count + one.count)
-    order = {"E": 0, "R": 1, "W": 2}
+    order = {"E": 0, "R": 1, "W": 2, HINT: 3}
     return tuple(sorted(found.values(), key=lambda finding: order[finding.level]))
+
+
+def hints_apart(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """(what is broken, what is only said beside a wrong result)."""
+    every = tuple(findings)
+    return tuple(f for f in every if f.level != HINT), tuple(f for f in every if f.level == HINT)

@@ -14,6 +14,7 @@ from tmagen.emu.checks import (
     hooks_matrix,
     hooks_memory,
     hooks_tensor,
+    hooks_tensor_copy,
 )
 
 _MODULES: tuple[ModuleType, ...] = (
@@ -22,6 +23,7 @@ _MODULES: tuple[ModuleType, ...] = (
     hooks_barrier,
     hooks_copy,
     hooks_tensor,
+    hooks_tensor_copy,
     hooks_cluster,
     hooks_launch,
 )

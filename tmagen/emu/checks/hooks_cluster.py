@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmagen.emu.checks import hooks_barrier
+from tmagen.emu.checks import hooks_barrier, tensor_rules
 from tmagen.emu.checks.barriers import WatchedClusterBarrier
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of
@@ -120,6 +120,7 @@ def cluster_load(
                 continue
             target.carries(agent.carried(watch.clocks))
             note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
+            note.tmap = tmap
             theirs.lands(target, note)
             theirs.writes(theirs.shared, footprint, note, agent)
             watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
@@ -185,11 +186,12 @@ def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
         for target, at in remote.commit_targets(cta, pick(barrier, lane), None if mask is None else pick(mask, lane)):
             use(target.watch, frag, agent, at, "tcgen05.commit")
             barrier_at(target, at)
-            _commit(frag, cta, lane, (target, at), stream.complete, stream.count, agent.carried(watch.clocks))
+            ended = tensor_rules.ended(watch, agent, stream)
+            _commit(frag, cta, lane, (target, at), ended, agent.carried(watch.clocks))
 
 
 def _commit(
-    frag: Fragment, cta: Any, lane: int, place: tuple[Any, int], component: int, count: int, carried: Any
+    frag: Fragment, cta: Any, lane: int, place: tuple[Any, int], ended: tuple[tuple[int, int], ...], carried: Any
 ) -> None:
     target, at = place
 
@@ -198,7 +200,8 @@ def _commit(
             cta.flush_mma()
         remote.check_alive(cta, target)
         barrier: Any = barrier_at(target, at)
-        barrier.ended_by(component, count)
+        for component, count in ended:
+            barrier.ended_by(component, count)
         barrier.carries(barrier.watch.clocks.fitted(carried))
         barrier.arrive()
 
@@ -209,7 +212,9 @@ def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
     kind, d, a, b, idesc, _, in_tmem, *_ = operands
     watch: Watch = cta.watch
     for lane in frag.lanes.lanes:
-        plan: PairPlan = pair_plan(watch, kind, pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane), in_tmem)
+        operand = (pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane))
+        plan: PairPlan = pair_plan(watch, frag, kind, *operand, in_tmem)
+        tensor_rules.told(watch, frag, plan.notes)
         note, agent = issue_mma(watch, frag, lane)
         for member in cta.pair:
             theirs: Watch = member.watch

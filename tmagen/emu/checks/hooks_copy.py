@@ -54,6 +54,7 @@ def tma_load(
             continue
         target.carries(agent.carried(watch.clocks))
         note = watch.operation("tma_load", agent, lane, target.component, target.phase + 1)
+        note.tmap = tmap
         watch.lands(target, note)
         watch.writes(watch.shared, footprint, note, agent)
         watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)

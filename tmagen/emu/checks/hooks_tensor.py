@@ -9,19 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmagen.emu import mma as datapath
+from tmagen.emu.checks import layouts, tensor_rules
 from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.shadow import Access, Footprint, Index
 from tmagen.emu.checks.watch import Stream, Watch
-from tmagen.emu.instr_descriptor import Format, InstrDescriptor, decode
+from tmagen.emu.instr_descriptor import Format, InstrDescriptor, Kind, decode
 from tmagen.emu.isa.values import M32
-from tmagen.emu.smem_descriptor import UNIT, Major, Operand, locate
+from tmagen.emu.smem_descriptor import UNIT, Major, Operand, SmemDescriptor, locate
 from tmagen.emu.state import issue, warpgroup
 from tmagen.emu.state.convergence import Fragment, pick
 from tmagen.emu.state.engine import TENSOR as TENSOR_WORK
 from tmagen.emu.state.mbarrier import barrier_at
 from tmagen.emu.tmem import COLUMNS, LANES
 from tmagen.emu.wgmma import M as WGMMA_M
+from tmagen.emu.wgmma_descriptor import decode as decode_wgmma
 from tmagen.emu.wgmma_descriptor import locate as locate_wgmma
 
 
@@ -89,6 +91,8 @@ def tmem_ld(frag: Fragment, cta: Any, shape: str, number: int, address: Any, pac
     footprint = _words(watch, frag, shape, number, address, pack, split)
     watch.reads(watch.tensor, footprint, note, agent)
     _after_fence(watch, frag, agent, footprint, "tcgen05.ld")
+    if watch.session.collector.strict:
+        tensor_rules.clobbers(watch, frag)
     return values
 
 
@@ -113,7 +117,7 @@ def _after_fence(watch: Watch, frag: Fragment, agent: Lanes, footprint: Footprin
     if agent.fenced or not watch.session.collector.strict:
         return
     for access in watch.tensor.last_writes(footprint):
-        if access is not None and access.kind == "mma":
+        if access is not None and access.kind in ("mma", "tmem_cp"):
             watch.lint("TC-08", "W", f"{what} with no tcgen05.fence::after_thread_sync since the wait before it", frag)
             return
 
@@ -128,9 +132,10 @@ class _Plan(NamedTuple):
     d: Footprint | None
     a: Footprint | None  # in tensor memory
     shape: tuple[str, int, int]
+    notes: tuple[tuple[str, str, str], ...]  # rule, level and message of what is told wherever it is executed
 
 
-def _operand_cells(operand: Operand) -> Index:
+def operand_cells(operand: Operand) -> Index:
     cells: Index = (operand.base + operand.units.reshape(-1, 1) * UNIT + np.arange(UNIT, dtype=np.intp)).ravel()
     return cells
 
@@ -143,7 +148,7 @@ def _operand(watch: Watch, bits: int, rows: int, k: int, fmt: Format, major: Maj
     operand = locate(bits, rows, k, fmt.nbytes, major)
     if operand.end > watch.cta.smem.size:
         return None
-    return watch.shared.footprint(key, lambda: _operand_cells(operand))
+    return watch.shared.footprint(key, lambda: operand_cells(operand))
 
 
 def _tensor_words(watch: Watch, what: str, address: int, desc: InstrDescriptor, columns: int) -> Footprint | None:
@@ -163,7 +168,26 @@ def _tensor_words(watch: Watch, what: str, address: int, desc: InstrDescriptor, 
 PairPlan = _Plan
 
 
-def pair_plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool) -> _Plan:
+def _noted(
+    watch: Watch, frag: Fragment, desc: InstrDescriptor, operands: tuple[tuple[str, int, Footprint | None], ...],
+    d: Footprint | None, a: Footprint | None,
+) -> tuple[tuple[str, str, str], ...]:  # fmt: skip
+    """What there is to say of an MMA before it runs; `operands` are those in shared memory, with their descriptors."""
+    for what, bits, footprint in operands:
+        if footprint is not None:
+            layouts.compare(watch, frag, what, footprint, SmemDescriptor.decode(bits))
+    notes = []
+    if desc.a is not desc.b and desc.kind is Kind.F16:
+        names = f"A is {desc.a.value[0]} and B is {desc.b.value[0]}"
+        notes.append(("ID-01", "R", f"{names}: no text forbids it, and none says what comes of it"))
+    if d is not None and a is not None and not set(d.parts).isdisjoint(a.parts):
+        notes.append(("TM5-11", "E", "the MMA writes D over the A that it reads from tensor memory"))
+    return tuple(notes)
+
+
+def pair_plan(
+    watch: Watch, frag: Fragment, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool
+) -> _Plan:
     """What an MMA of a CTA pair touches in each of the two."""
     key = ("pair", kind, d, a, b, idesc, in_tmem)
     plan: _Plan | None = watch.session.mma_plans.get(key)
@@ -176,7 +200,9 @@ def pair_plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tm
         a_words = _tensor_words(watch, "A", a, part, desc.k * desc.a.nbytes // 4) if in_tmem else None
         reads = tuple(footprint for footprint in (a_of, b_of) if footprint is not None)
         columns = desc.n if whole else desc.n // 2
-        plan = _Plan(reads, _tensor_words(watch, "D", d, part, columns), a_words, (kind, desc.m, desc.n))
+        d_words = _tensor_words(watch, "D", d, part, columns)
+        notes = _noted(watch, frag, desc, (("A", a, a_of), ("B", b, b_of)), d_words, a_words)
+        plan = _Plan(reads, d_words, a_words, (kind, desc.m, desc.n), notes)
         watch.session.mma_plans[key] = plan
     return plan
 
@@ -196,15 +222,15 @@ def accumulates(watch: Watch, stream: Stream, footprint: Footprint, note: Access
     stream.accumulator, stream.last, stream.version = footprint, of_d, memory.version
 
 
-def issue_mma(watch: Watch, frag: Fragment, lane: int) -> tuple[Access, Lanes]:
-    """A lane issues an MMA."""
+def issue_mma(watch: Watch, frag: Fragment, lane: int, kind: str = "mma") -> tuple[Access, Lanes]:
+    """A lane issues an MMA, or a copy that runs down the same pipeline."""
     agent = watch.agent(frag, lane)
     stream = watch.mma_stream(frag.warp.index, lane)
     stream.count += 1
-    return watch.operation("mma", agent, lane, stream.complete, stream.count, pipeline=True), agent
+    return watch.operation(kind, agent, lane, stream.complete, stream.count, pipeline=True), agent
 
 
-def _plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool) -> _Plan:
+def _plan(watch: Watch, frag: Fragment, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: bool) -> _Plan:
     key = (kind, d, a, b, idesc, in_tmem)
     plan: _Plan | None = watch.session.mma_plans.get(key)
     if plan is None:
@@ -213,7 +239,9 @@ def _plan(watch: Watch, kind: str, d: int, a: int, b: int, idesc: int, in_tmem: 
         a_of = None if in_tmem else _operand(watch, a, desc.m, desc.k, desc.a, desc.a_major)
         a_words = _tensor_words(watch, "A", a, desc, desc.k * desc.a.nbytes // 4) if in_tmem else None
         reads = tuple(footprint for footprint in (a_of, b_of) if footprint is not None)
-        plan = _Plan(reads, _tensor_words(watch, "D", d, desc, desc.n), a_words, (kind, desc.m, desc.n))
+        d_words = _tensor_words(watch, "D", d, desc, desc.n)
+        notes = _noted(watch, frag, desc, (("A", a, a_of), ("B", b, b_of)), d_words, a_words)
+        plan = _Plan(reads, d_words, a_words, (kind, desc.m, desc.n), notes)
         watch.session.mma_plans[key] = plan
     return plan
 
@@ -225,7 +253,12 @@ def mma(
     watch: Watch = cta.watch
     for lane in frag.lanes.lanes:
         note, agent = issue_mma(watch, frag, lane)
-        plan = _plan(watch, kind, pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane), in_tmem)
+        plan = _plan(watch, frag, kind, pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane), in_tmem)
+        if plan.notes:
+            tensor_rules.told(watch, frag, plan.notes)
+        if watch.session.collector.strict:
+            of_a = plan.a if in_tmem else plan.reads[0] if len(plan.reads) > 1 else None
+            tensor_rules.collects(watch, frag, lane, watch.site.collector, (kind, pick(a, lane)), of_a, in_tmem)
         memory = watch.shared
         for footprint in plan.reads:
             watch.reads(memory, footprint, note, agent)
@@ -250,15 +283,16 @@ def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
         agent = watch.agent(frag, lane)
         use(watch, frag, agent, at, "tcgen05.commit")
         stream = watch.mma_stream(frag.warp.index, lane)
-        _commit(frag, cta, lane, at, stream.complete, stream.count, agent.carried(watch.clocks))
+        _commit(frag, cta, lane, at, tensor_rules.ended(watch, agent, stream), agent.carried(watch.clocks))
 
 
-def _commit(frag: Fragment, cta: Any, lane: int, at: int, component: int, count: int, carried: Any) -> None:
+def _commit(frag: Fragment, cta: Any, lane: int, at: int, ended: tuple[tuple[int, int], ...], carried: Any) -> None:
     def run() -> None:
         if cta.mma_queue:
             cta.flush_mma()
         barrier: Any = barrier_at(cta, at)
-        barrier.ended_by(component, count)
+        for component, count in ended:
+            barrier.ended_by(component, count)
         barrier.carries(barrier.watch.clocks.fitted(carried))
         barrier.arrive()
 
@@ -275,7 +309,9 @@ def _group(watch: Watch, index: int) -> int:
     return component
 
 
-def _wgmma_operand(watch: Watch, bits: int, rows: int, form: Any, nbytes: int, major: Major) -> Footprint | None:
+def _wgmma_operand(
+    watch: Watch, frag: Fragment, what: str, bits: int, rows: int, form: Any, nbytes: int, major: Major
+) -> Footprint | None:
     key = ("wgmma", bits, rows, form.k, nbytes, major)
     known = watch.shared.parts.known(key)
     if known is not None:
@@ -283,7 +319,9 @@ def _wgmma_operand(watch: Watch, bits: int, rows: int, form: Any, nbytes: int, m
     operand = locate_wgmma(bits, rows, form.k, nbytes, major)
     if operand.end > watch.cta.smem.size:
         return None
-    return watch.shared.footprint(key, lambda: _operand_cells(operand))
+    footprint = watch.shared.footprint(key, lambda: operand_cells(operand))
+    layouts.compare(watch, frag, what, footprint, decode_wgmma(bits))
+    return footprint
 
 
 def wgmma(
@@ -298,9 +336,9 @@ def wgmma(
         if frag.warp.index not in watch.wgmma_fenced:
             watch.lint("WG-02", "W", "wgmma.mma_async with no wgmma.fence since the warp last waited", frag)
         note = watch.operation("wgmma", agent, -1, _group(watch, member.group.index), member.issued + 1, pipeline=True)
-        operands = [_wgmma_operand(watch, pick(b, 0), form.n, form, form.b.nbytes, form.b_major)]
+        operands = [_wgmma_operand(watch, frag, "B", pick(b, 0), form.n, form, form.b.nbytes, form.b_major)]
         if registers is None:
-            operands.append(_wgmma_operand(watch, pick(a, 0), WGMMA_M, form, form.a.nbytes, form.a_major))
+            operands.append(_wgmma_operand(watch, frag, "A", pick(a, 0), WGMMA_M, form, form.a.nbytes, form.a_major))
         for footprint in operands:
             if footprint is not None:
                 watch.reads(watch.shared, footprint, note, agent)

@@ -17,12 +17,13 @@ SHARED_MEMORY, TENSOR_MEMORY, GLOBAL_MEMORY = "shared", "tensor", "global"
 NOUNS = {
     "ld": "load", "st": "store", "atom": "atomic", "alloc": "tcgen05.alloc", "tma_load": "TMA load",
     "bulk_load": "bulk load", "tma_store": "TMA store", "bulk_store": "bulk store", "mma": "MMA", "wgmma": "wgmma",
-    "tmem_ld": "tcgen05.ld", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
+    "tmem_ld": "tcgen05.ld", "tmem_cp": "tcgen05.cp", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
     "st_async": "st.async", "cp_async": "cp.async", "try_cancel": "clusterlaunchcontrol.try_cancel",
 }  # fmt: skip
 _LOADS = ("tma_load", "bulk_load")
 COPIES = (*_LOADS, "st_async")
 _STORES = ("tma_store", "bulk_store")
+_TENSOR_WORK = ("mma", "tmem_cp")
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,10 @@ def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
     if first.kind in _STORES:
         edge = f"nothing orders the {what} after a cp.async.bulk.wait_group by the thread that issued the store"
         return Verdict("BG-05", "E", edge)
-    if first.kind == "mma":
-        return Verdict("TC-13", "E", f"nothing orders the {what} after a tcgen05.commit that covers that MMA")
+    if first.kind in _TENSOR_WORK:
+        return Verdict(
+            "TC-13", "E", f"nothing orders the {what} after a tcgen05.commit that covers that {NOUNS[first.kind]}"
+        )
     if first.kind == "wgmma":
         return Verdict("WG-05", "E", f"nothing orders the {what} after a wgmma.wait_group that covers that wgmma")
     if first.kind == "st_async":
@@ -83,10 +86,13 @@ def _tensor(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
     what = NOUNS[second.kind]
     follows = _follows_issue(watch, first, agent, TENSOR)
     same_warp = first.who[0] == second.who[0]
-    if first.kind == "mma":
-        rule = {"mma": "TC-03", "dealloc": "TA-10"}.get(second.kind, "TC-05")
-        edge = f"nothing orders the {what} after a tcgen05.commit that covers that MMA"
-        return Verdict(rule, "E", edge)
+    if first.kind in _TENSOR_WORK:
+        edge = f"nothing orders the {what} after a tcgen05.commit that covers that {NOUNS[first.kind]}"
+        if second.kind in _TENSOR_WORK:
+            edge += ", nor do tcgen05.fence::before_thread_sync and ::after_thread_sync around a barrier"
+            kinds = {first.kind, second.kind}
+            return Verdict("TC-03" if kinds == {"mma"} else "TC-04" if len(kinds) == 1 else "TC-09", "E", edge)
+        return Verdict("TA-10" if second.kind == "dealloc" else "TC-05", "E", edge)
     wait = "tcgen05.wait::ld" if first.kind == "tmem_ld" else "tcgen05.wait::st"
     if not follows:
         rule = "TA-10" if second.kind == "dealloc" else "TC-06" if first.kind == "tmem_ld" else "TC-07"

@@ -32,8 +32,8 @@ class Access:
     """
 
     __slots__ = (
-        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "site", "strong", "value",
-        "who",
+        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "site", "strong", "tmap",
+        "value", "who",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,7 @@ class Access:
         self.strong = strong
         self.cluster = -1
         self.value: Any = None  # what a store to one place writes
+        self.tmap: Any = None  # of a tensor copy
 
 
 class Footprint:

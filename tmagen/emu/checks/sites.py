@@ -84,6 +84,29 @@ class Flow:
             work += [(place, releases, left) for place in ways]
         return most
 
+    def clobber_of(self, instruction: Instruction) -> Instruction | None:
+        """On some way: an instruction that writes a register of a tcgen05.ld which nothing has waited for."""
+        start = self.place(instruction)
+        results, _ = split_operands(instruction, registry.find(instruction.opcode))
+        names = {name for operand in results for name in registers_of(operand)}
+        if start is None or not names:
+            return None
+        seen: set[int] = set()
+        work = list(self.after(start))
+        while work and len(seen) < _MOST_STEPS:
+            at = work.pop()
+            if at in seen or at >= len(self.entry.body):
+                continue
+            seen.add(at)
+            here = self.entry.body[at]
+            read, written = _registers(here)
+            if here.opcode.startswith("tcgen05.wait::ld") or names & read:
+                continue  # a use waits for the load
+            if names & written:
+                return here
+            work += self.after(at)
+        return None
+
 
 def _registers(instruction: Instruction) -> tuple[set[str], set[str]]:
     """(read, written)"""
@@ -107,11 +130,17 @@ class Site:
         self.strong = not parts.isdisjoint(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
         self.acquires = not parts.isdisjoint(("acquire", "acq_rel"))
         self.releases = not parts.isdisjoint(("release", "acq_rel"))
+        self.collector = next((part[14:] for part in instruction.parts if part.startswith("collector::a::")), "")
 
     @cached_property
     def releases_before_use(self) -> int | None:
         """How many releases may stand between this load and the use of its last register; None: it may go unused."""
         return self._flow.use_of(self.instruction)
+
+    @cached_property
+    def clobbered_by(self) -> Instruction | None:
+        """What overwrites a register of this tcgen05.ld before anything has read one or waited for it."""
+        return self._flow.clobber_of(self.instruction)
 
 
 def sites_of(program: Any) -> tuple[Site, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tmagen.emu.checks import races
+from tmagen.emu.checks import races, tensor_rules
 from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
 from tmagen.emu.checks.clocks import GLOBAL, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
@@ -29,7 +29,9 @@ class Stream:
     ends of groups that are not waited for.
     """
 
-    __slots__ = ("accumulator", "address", "committed", "complete", "count", "last", "read", "shape", "version")
+    __slots__ = (
+        "accumulator", "address", "collected", "committed", "complete", "count", "last", "read", "shape", "version",
+    )  # fmt: skip
 
     def __init__(self, read: int, complete: int) -> None:
         self.read = read  # component: sources have been read
@@ -42,6 +44,7 @@ class Stream:
         self.shape: tuple[str, int, int] | None = None  # of the last MMA, and where its D is
         self.address = -1
         self.version = -1
+        self.collected: Any = None  # the A in the collector buffer
 
 
 class Watch:
@@ -222,6 +225,8 @@ class Watch:
                 return
         if self.may_overlap(first, second):
             return
+        if memory.is_tensor and second.pipeline and tensor_rules.handed_over(self, first, agent):
+            return
         self.report(races.unordered(self, first, second, agent, space), first, second, agent, hazard, memory, footprint)
 
     def may_overlap(self, first: Access, second: Access) -> bool:
@@ -359,6 +364,8 @@ class Watch:
         if name == "fence::after_thread_sync":
             for agent in self.agents(frag):
                 agent.fenced = True
+        else:
+            tensor_rules.hands_over(self, frag)
 
     def wgmma_fence(self, frag: Fragment) -> None:
         self.together(frag)

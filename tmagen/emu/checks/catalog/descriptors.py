@@ -29,8 +29,33 @@ add(
         "tcgen05: Shared memory descriptor; wgmma: Matrix-descriptor Format", "fault",
     ),
     Check(
-        "ID-01", "E", "Bad field in an instruction descriptor",
-        "Reserved bits, or a type code that the kind does not define.",
+        "DS-05", "R", "Base offset of an operand that TMA wrote",
+        "The swizzle takes the address, of TMA and of MMAs alike: a tile is read with base offset 0, wherever it "
+        "starts. Told beside a wrong result, and with --strict.",
+        "A tile that starts 512 bytes after a multiple of 1024, read with base offset 4.",
+        "Leave bits 49 to 51 zero.",
+        "tcgen05: Shared memory descriptor; wgmma: Matrix-descriptor Format", "lint",
+    ),
+    Check(
+        "DS-08", "R", "An MMA reads what nobody has written",
+        "Bytes of an operand were never written. That is right for rows of the result that nobody looks at; it is told "
+        "beside a wrong result alone.",
+        "A stride one row too long.",
+        "Compare the descriptor's offsets with the box of the tensor map.",
+        "tcgen05: Shared memory descriptor; wgmma: Matrix-descriptor Format", "lint",
+    ),
+    Check(
+        "DS-10", "R", "Swizzle of a descriptor that is not that of the tensor map",
+        "All bytes of the operand were written by TMA with another swizzle than the descriptor reads with. Told beside "
+        "a wrong result, and with --strict.",
+        "A map with CU_TENSOR_MAP_SWIZZLE_128B, and swizzle code 2 shifted by 61 on sm_90.",
+        "One swizzle for both.",
+        "Swizzling modes; tcgen05: Shared memory descriptor", "lint",
+    ),
+    Check(
+        "ID-01", "E/R", "Bad field in an instruction descriptor",
+        "Reserved bits, or a type code that the kind does not define. R for kind f16 with A of one type and B of the "
+        "other, of which the text says nothing.",
         "The fp8 type codes with kind::f16.",
         "Build the descriptor from named fields of the instruction's kind.",
         "tcgen05: Instruction descriptor", "fault",
@@ -55,5 +80,20 @@ add(
         "kind::f8f6f4 with scale-input-d.",
         "Leave the operand out.",
         "tcgen05.mma", "fault",
+    ),
+    Check(
+        "TM5-09", "R", "The collector buffer holds another A",
+        "collector::a::use and ::lastuse take the A that an MMA before them, of the same thread, has left with ::fill. "
+        "An A of another address, or whose bytes have changed, is not it.",
+        "use in the first MMA of a stage.",
+        "fill where A changes; discard, the default, where it is used once.",
+        "tcgen05.mma: Collector buffer", "lint",
+    ),
+    Check(
+        "TM5-11", "E", "An MMA that writes D over its own A",
+        "D and A in tensor memory share columns and lanes.",
+        "P of an attention kernel in the columns of the accumulator that it is multiplied into.",
+        "Columns of their own.",
+        "tcgen05.mma", "lint",
     ),
 )  # fmt: skip

@@ -95,6 +95,14 @@ add(
         "tcgen05: Memory Consistency Model", "race",
     ),
     Check(
+        "TL-09", "W", "Registers of a tcgen05.ld written before it is over",
+        "A use of a register waits for the load; a write of it does not, by the text, without tcgen05.wait::ld "
+        "between. ptxas waits nevertheless, so it is told with --strict alone.",
+        "A second tcgen05.ld to the same registers, and the first one's were never used.",
+        "tcgen05.wait::ld between them, or other registers.",
+        "tcgen05: Memory Consistency Model", "lint",
+    ),
+    Check(
         "TC-01", "W", "MMAs of different shapes or kinds on one accumulator",
         "MMAs of one thread on one accumulator follow each other where shape and kind are the same; of others the "
         "text says nothing.",
@@ -104,9 +112,18 @@ add(
     ),
     Check(
         "TC-03", "E", "MMAs of different threads on one accumulator, unordered",
-        "MMAs of one thread follow each other. Those of another thread need a commit and a wait between.",
+        "MMAs of one thread follow each other. Those of another thread need a commit and a wait between, or "
+        "tcgen05.fence::before_thread_sync, a barrier, and ::after_thread_sync.",
         "Two warps issue the halves of K into the same columns.",
         "One issuing thread, or hand over by commit and mbarrier.",
+        "tcgen05: Memory Consistency Model, pipelined instructions", "race",
+    ),
+    Check(
+        "TC-04", "E/W", "tcgen05.cp over columns that another one writes",
+        "E where they are of different threads and nothing orders them. W where one thread issued both: the text does "
+        "not name copies among the instructions that follow each other, shipping kernels take it so.",
+        "Two warps copy scale factors to the same columns.",
+        "One issuing thread; commit and wait between, or tcgen05.fence::before_thread_sync.",
         "tcgen05: Memory Consistency Model, pipelined instructions", "race",
     ),
     Check(
@@ -139,6 +156,15 @@ add(
         "wait on the accumulator's barrier, then tcgen05.ld.",
         "tcgen05.fence::after_thread_sync after the wait.",
         "tcgen05.fence", "lint",
+    ),
+    Check(
+        "TC-09", "E", "tcgen05.cp handed to an MMA of another thread",
+        "A copy and the MMAs of its own thread follow each other. For another thread the copy is over after a commit "
+        "and a wait; or it goes on in the pipeline where tcgen05.fence::before_thread_sync after the copy, a barrier, "
+        "and ::after_thread_sync before the MMA stand between.",
+        "One warp copies, a barrier, another warp issues the MMA.",
+        "Both fences around the barrier, or commit and mbarrier.",
+        "tcgen05: Memory Consistency Model, pipelined instructions", "race",
     ),
     Check(
         "TC-13", "E", "Shared memory overwritten while an MMA reads it",
