@@ -55,7 +55,7 @@ generator. This page is written by `make regen` from the emulator's own registry
 
 ## What it does not model
 
-Timing, caches and the order of memory between CTAs; block-scaled and sparse MMAs, and masks of lanes with CTA pairs;
+Timing, caches and the order of memory between CTAs; sparse MMAs, and masks of lanes with CTA pairs;
 im2col and gather modes of TMA, interleaved and packed element types. Clusters run one after another, except that a
 launch may be split over processes, so CTAs of different clusters cannot wait for each other. Values of 128 bits have
 to be the same in all lanes. An execution is one of those that the policies choose: a value that is right in all of

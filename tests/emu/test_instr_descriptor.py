@@ -109,9 +109,9 @@ def test_faults(kind, word, message):
 @pytest.mark.parametrize(
     ("kind", "word", "message"),
     [
-        ("mxf8f6f4", encode(), "kind mxf8f6f4"),
+        ("f64", encode(), "kind f64"),
         ("f16", encode(b2=1), "sparse"),
-        ("i8", encode(d=2, b3=1), "saturate"),
+        ("mxf4", encode(b2=1), "sparse"),
     ],
 )
 def test_not_judged(kind, word, message):
@@ -122,3 +122,39 @@ def test_not_judged(kind, word, message):
 def test_f16_with_bf16_is_accepted():
     desc = decode("f16", encode(a=0, b=1))
     assert (desc.a, desc.b) == (Format.F16, Format.BF16)
+
+
+def scaled(m=128, n=64, a=0, b=0, sfa=0, sfb=0, ue8m0=1, **bits):
+    """The layout of the kinds with block scaling."""
+    return encode(0, n, sfb, a, b, **bits) | ue8m0 << 23 | m >> 7 << 27 | sfa << 29
+
+
+def test_a_word_of_a_scaled_kind():
+    desc = decode("mxf8f6f4", scaled(a=0, b=1, sfa=3, sfb=1))
+    assert (desc.m, desc.n, desc.k, desc.a, desc.b, desc.d) == (128, 64, 32, Format.E4M3, Format.E5M2, Format.F32)
+    assert (desc.a_scale, desc.b_scale, desc.ue4m3) == (3, 1, False)
+    desc = decode("mxf4nvf4", scaled(a=1, b=1, sfa=2, ue8m0=0))
+    assert (desc.a, desc.k * 2, desc.a_scale, desc.ue4m3) == (Format.E2M1X2, 64, 2, True)
+    assert decode("mxf4", scaled(256, 256, 1, 1), 2).m == 256
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "ctas", "message"),
+    [
+        ("mxf8f6f4", scaled(b24=1), 1, "reserved bit 24"),
+        ("mxf8f6f4", scaled(b31=1), 1, "reserved bit 31"),
+        ("mxf4", scaled(a=1, b=1, b31=1), 1, "K .bit 31. is 96"),
+        ("mxf4", scaled(a=1, b=5), 1, "reserved bit 12"),
+        ("mxf4", scaled(a=0, b=1), 1, "A type"),
+        ("mxf8f6f4", scaled(a=2), 1, "A type"),
+        ("mxf8f6f4", scaled(m=256), 1, "M .bits 27-28. is 256"),
+        ("mxf8f6f4", scaled(m=0), 1, "M .bits 27-28. is 0"),
+        ("mxf8f6f4", scaled(n=24), 2, "N .bits 17-22. is 24"),
+        ("mxf8f6f4", scaled(ue8m0=0), 1, "ue4m3"),
+        ("mxf4", scaled(a=1, b=1, sfa=1), 1, "scale factor ids"),
+        ("mxf4nvf4", scaled(a=1, b=1, b15=1), 1, "transposition"),
+    ],
+)
+def test_faults_of_scaled_kinds(kind, word, ctas, message):
+    with pytest.raises(Fault, match=message):
+        decode(kind, word, ctas)

@@ -384,7 +384,7 @@ class TestFaults:
             Setup(E4M3).run(scale_d=1)
 
     @pytest.mark.parametrize(
-        ("kind", "word"), [("i8", 2 << 4 | 4 << 17 | 8 << 24), ("f8f6f4", idesc(E4M3, 128, 32) | 3 << 7), ("mxf4", 0)]
+        ("kind", "word"), [("f16", idesc(F16, 128, 32) | 1 << 2), ("mxf4", 1 << 2), ("f64", 0)]
     )
     def test_not_judged(self, kind, word):
         setup = Setup()

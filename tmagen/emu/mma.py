@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tmagen.emu import numeric
+from tmagen.emu import block_scale, numeric
+from tmagen.emu.block_scale import Scales
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.instr_descriptor import Format, InstrDescriptor, decode
 from tmagen.emu.memory import Bytes
@@ -31,7 +32,7 @@ class Mma(NamedTuple):
 
     `a` is an SMEM descriptor, or a TMEM address where `a_in_tmem`; `b` is an SMEM descriptor; `d` a TMEM address.
     `scale_d` is the exponent of scale-input-d: the old D is multiplied by 2^-scale_d. `disable_lanes` holds the four
-    words of disable-output-lane.
+    words of disable-output-lane; `scales` where the factors of .block_scale are.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Mma(NamedTuple):
     a_in_tmem: bool = False
     scale_d: int = 0
     disable_lanes: tuple[int, int, int, int] | None = None
+    scales: Scales | None = None
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -73,6 +75,8 @@ def continues(first: Mma, second: Mma) -> bool:
         and second.kind == first.kind
         and not second.scale_d
         and second.disable_lanes == first.disable_lanes
+        and second.scales is None
+        and not (second.kind == "i8" and second.idesc >> 3 & 1)  # each sum is saturated
         # A read from TMEM must be seen as the instruction before left it.
         and not second.a_in_tmem
         and not first.a_in_tmem
@@ -89,6 +93,12 @@ def _run(ops: tuple[Mma, ...], smem: Bytes, tmem: Tmem) -> None:
         a = gather(tuple(each.a for each in ops), desc.m, desc.k, desc.a, desc.a_major, smem)
     b = gather(tuple(each.b for each in ops), desc.n, desc.k, desc.b, desc.b_major, smem)
     # Everything is transposed, as TMEM is kept column by column: rows of `b` are columns of D.
+    if op.scales is not None:
+        write(op, desc, tmem, column, block_scale.product(desc, op.scales, a, b, tmem))
+        return
+    if desc.d is Format.S32:
+        write(op, desc, tmem, column, integer_product(b, a))
+        return
     if (
         desc.d is Format.F32
         and desc.m == LANES
@@ -98,23 +108,32 @@ def _run(ops: tuple[Mma, ...], smem: Bytes, tmem: Tmem) -> None:
     ):
         target = tmem.floats[column : column + desc.n]
         if op.accumulate:
-            target += _product(b, a)
+            target += product_of(b, a)
         else:
             np.matmul(b, a.T, out=target)
         return
-    write(op, desc, tmem, column, _product(b, a))
+    write(op, desc, tmem, column, product_of(b, a))
 
 
-def _product(b: F32, a: F32) -> F32:
+def product_of(b: F32, a: F32) -> F32:
     product: F32 = np.matmul(b, a.T)
     return product
 
 
-def write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: F32) -> None:
+def integer_product(b: F32, a: F32) -> npt.NDArray[np.float64]:
+    """Exact products of 8-bit integers, over any K that shared memory holds."""
+    product: npt.NDArray[np.float64] = np.matmul(b.astype(np.float64), a.T.astype(np.float64))
+    return product
+
+
+def write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: npt.NDArray[Any]) -> None:
     """Add to the old D where asked, convert, and write the lanes that the shape and the mask leave."""
     lanes = lanes_of_rows(desc.m, op.d >> 16)
     words = tmem.words[column : column + desc.n]
     old = words[:, lanes]
+    if desc.d is Format.S32:
+        _write_integers(op, desc, words, lanes, product)
+        return
     if desc.negate_a != desc.negate_b:
         product = -product
     if op.accumulate:
@@ -130,11 +149,27 @@ def write(op: Mma, desc: InstrDescriptor, tmem: Tmem, column: int, product: F32)
         new = numeric.f32_to_f16(product).astype(np.uint32) | np.uint32(0xFFFF0000)
     else:
         new = np.ascontiguousarray(product).view(np.uint32)
-    if op.disable_lanes is not None:
-        bits = np.array(op.disable_lanes, "<u4").view(np.uint8)
-        disabled = np.unpackbits(bits, bitorder="little").astype(bool)[lanes]
-        new = np.where(disabled, old, new)
-    words[:, lanes] = new
+    words[:, lanes] = new if op.disable_lanes is None else np.where(_disabled(op, lanes), old, new)
+
+
+def _disabled(op: Mma, lanes: Index) -> npt.NDArray[np.bool_]:
+    """Which of the lanes disable-output-lane keeps as they are."""
+    bits = np.array(op.disable_lanes, "<u4").view(np.uint8)
+    return np.unpackbits(bits, bitorder="little").astype(bool)[lanes]
+
+
+def _write_integers(
+    op: Mma, desc: InstrDescriptor, words: npt.NDArray[np.uint32], lanes: Index, product: npt.NDArray[Any]
+) -> None:
+    """Sums of kind i8 wrap at 32 bits, or stay at the largest numbers with saturation."""
+    old = np.ascontiguousarray(words[:, lanes])
+    total = product.astype(np.int64)
+    if op.accumulate:
+        total = total + old.view(np.int32)
+    if desc.saturate:
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    new = total.astype(np.int32).view(np.uint32)
+    words[:, lanes] = new if op.disable_lanes is None else np.where(_disabled(op, lanes), old, new)
 
 
 @lru_cache(maxsize=8)
@@ -166,6 +201,9 @@ _WIDEN: dict[Format, tuple[npt.DTypeLike, _Widen]] = {
     Format.TF32: (np.uint32, numeric.tf32_truncate),
     Format.E4M3: (np.uint8, numeric.e4m3_to_f32),
     Format.E5M2: (np.uint8, numeric.e5m2_to_f32),
+    Format.E2M1X2: (np.uint8, numeric.e2m1x2_to_f32),
+    Format.U8: (np.uint8, lambda values: values.astype(np.float32)),
+    Format.S8: (np.int8, lambda values: values.astype(np.float32)),
 }
 
 
@@ -197,9 +235,12 @@ def _plan(descs: tuple[int, ...], rows: int, k: int, nbytes: int, major: Major, 
 
 def gather(descs: tuple[int, ...], rows: int, k: int, fmt: Format, major: Major, smem: Bytes) -> F32:
     """The operand as float32 [rows, len(descs) * k]."""
-    dtype, widen = widening(fmt)
     plan = _plan(descs, rows, k, fmt.nbytes, major, smem.size)
     taken = smem[plan.base :].view(_UNIT_DTYPE).take(plan.units)
+    if fmt.in_units:
+        values = numeric.units_to_f32(taken.view(np.uint8), fmt.value[0])
+        return values if major is Major.K else np.ascontiguousarray(values[:, :rows].T)
+    dtype, widen = widening(fmt)
     elements = taken.view(dtype)
     if major is Major.MN:
         elements = elements[:, :rows].T

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmagen.emu import mma
+from tmagen.emu import block_scale, mma
 from tmagen.emu.errors import Fault, NotJudged
-from tmagen.emu.instr_descriptor import InstrDescriptor, decode
+from tmagen.emu.instr_descriptor import Format, InstrDescriptor, decode
 from tmagen.emu.memory import Bytes
 from tmagen.emu.mma import F32, Mma
 from tmagen.emu.smem_descriptor import Major
@@ -72,17 +72,21 @@ def execute(ops: Sequence[PairMma], smems: tuple[Bytes, Bytes], tmems: tuple[Tme
         mma.write(op, part, tmem, column, _product(op, desc, descs_a, b, smem, tmem))
 
 
-def _product(op: Mma, desc: InstrDescriptor, descs_a: tuple[Any, ...], b: F32, smem: Bytes, tmem: Tmem) -> F32:
+def _product(op: Mma, desc: InstrDescriptor, descs_a: tuple[Any, ...], b: F32, smem: Bytes, tmem: Tmem) -> Any:
     """One CTA's part of D, by columns and lanes of its tensor memory."""
     rows = desc.m // CTAS
     if op.a_in_tmem:
         a = mma.from_tmem(op, replace(desc, m=LANES), tmem)
     else:
         a = mma.gather(descs_a, rows, desc.k, desc.a, desc.a_major, smem)
+    if op.scales is not None:
+        if rows != LANES:
+            raise NotJudged("tcgen05.mma with .block_scale, cta_group::2 and M = 128")
+        return block_scale.product(desc, op.scales, a, b, tmem)
+    multiply = mma.integer_product if desc.d is Format.S32 else mma.product_of
     if rows == LANES:
-        every: F32 = np.matmul(b, a.T)
-        return every
+        return multiply(b, a)
     # Each half of the lanes computes half of the columns, with the rows of A that it has when A is in tensor memory.
     left, right = (a[:rows], a[rows:]) if op.a_in_tmem else (a, a)
     half = desc.n // CTAS
-    return np.concatenate([np.matmul(b[:half], left.T), np.matmul(b[half:], right.T)], 1)
+    return np.concatenate([multiply(b[:half], left), multiply(b[half:], right)], 1)

@@ -39,6 +39,9 @@ def _table(dtype: Any, unsigned: type[np.unsignedinteger[Any]], count: int) -> F
 _F16_TABLE = _table(np.float16, np.uint16, 1 << 16)
 _E4M3_TABLE = _table(ml_dtypes.float8_e4m3fn, np.uint8, 1 << 8)
 _E5M2_TABLE = _table(ml_dtypes.float8_e5m2, np.uint8, 1 << 8)
+_E3M2_TABLE = _table(ml_dtypes.float6_e3m2fn, np.uint8, 1 << 6)
+_E2M3_TABLE = _table(ml_dtypes.float6_e2m3fn, np.uint8, 1 << 6)
+_E2M1_TABLE = _table(ml_dtypes.float4_e2m1fn, np.uint8, 1 << 4)
 
 
 def f16_to_f32(bits: U16) -> F32:
@@ -60,6 +63,25 @@ def e4m3_to_f32(bits: U8) -> F32:
 def e5m2_to_f32(bits: U8) -> F32:
     """float32 values of fp8 e5m2 bit patterns."""
     return _E5M2_TABLE.take(bits)
+
+
+def e2m1x2_to_f32(packed: U8) -> F32:
+    """float32 values of fp4 e2m1, two in a byte with the first in its low bits: twice as many in the last axis."""
+    bits = np.stack((packed & 0xF, packed >> 4), -1)
+    return _E2M1_TABLE.take(bits).reshape(*packed.shape[:-1], -1)
+
+
+def units_to_f32(units: U8, name: str) -> F32:
+    """float32 values of 16 elements in every 16 bytes of the last axis: those of 6 bits (e2m3, e3m2) fill the first 12
+    bytes, those of 4 bits (e2m1) the first 8, and the rest is padding.
+    """
+    groups = units.reshape(*units.shape[:-1], -1, 16)
+    if name == "e2m1":
+        return e2m1x2_to_f32(groups[..., :8]).reshape(units.shape)
+    triples = groups[..., :12].reshape(*groups.shape[:-1], 4, 3).astype(np.uint32)
+    words = triples[..., 0] | triples[..., 1] << 8 | triples[..., 2] << 16
+    bits = words[..., None] >> np.arange(0, 24, 6, dtype=np.uint32) & 0x3F
+    return (_E2M3_TABLE if name == "e2m3" else _E3M2_TABLE).take(bits).reshape(units.shape)
 
 
 def tf32_truncate(bits: U32) -> F32:

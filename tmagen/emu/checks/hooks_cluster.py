@@ -10,7 +10,7 @@ from tmagen.emu.checks.barriers import WatchedClusterBarrier
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of
 from tmagen.emu.checks.hooks_memory import lane_cells, shared
-from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan
+from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan, reads_factors
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.state import cluster_barrier, issue, remote
 from tmagen.emu.state.convergence import WAIT, Fragment, pick
@@ -209,7 +209,7 @@ def _commit(
 
 
 def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
-    kind, d, a, b, idesc, _, in_tmem, *_ = operands
+    kind, d, a, b, idesc, _, in_tmem, _, _, *scales = operands
     watch: Watch = cta.watch
     for lane in frag.lanes.lanes:
         operand = (pick(d, lane), pick(a, lane), pick(b, lane), pick(idesc, lane))
@@ -222,6 +222,8 @@ def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
                 theirs.reads(theirs.shared, footprint, note, agent)
             if plan.a is not None:
                 theirs.reads(theirs.tensor, plan.a, note, agent)
+            if scales:
+                reads_factors(theirs, plan, scales[0], lane, note, agent)
             if plan.d is not None:
                 theirs.writes(theirs.tensor, plan.d, note, agent)
     issue.mma_of_pair(frag, cta, *operands)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tmagen.emu import block_scale
 from tmagen.emu import mma as datapath
 from tmagen.emu.checks import layouts, tensor_rules
 from tmagen.emu.checks.clocks import Lanes
@@ -246,9 +247,18 @@ def _plan(watch: Watch, frag: Fragment, kind: str, d: int, a: int, b: int, idesc
     return plan
 
 
+def reads_factors(watch: Watch, plan: _Plan, scales: Any, lane: int, note: Access, agent: Lanes) -> None:
+    """An MMA with .block_scale reads words of all lanes: those of A's rows and of B's."""
+    _, m, n = plan.shape
+    for address, rows in ((scales[0], min(m, LANES)), (scales[1], n)):
+        footprint = _columns(watch, pick(address, lane) & 0xFFFF, block_scale.columns(rows))
+        if footprint is not None:
+            watch.reads(watch.tensor, footprint, note, agent)
+
+
 def mma(
     frag: Fragment, cta: Any, kind: str, d: Any, a: Any, b: Any, idesc: Any, accumulate: Any, in_tmem: bool,
-    scale: int, disable: Any,
+    scale: int, disable: Any, scales: Any = None,
 ) -> None:  # fmt: skip
     watch: Watch = cta.watch
     for lane in frag.lanes.lanes:
@@ -264,6 +274,8 @@ def mma(
             watch.reads(memory, footprint, note, agent)
         if plan.a is not None:
             watch.reads(watch.tensor, plan.a, note, agent)
+        if scales is not None:
+            reads_factors(watch, plan, scales, lane, note, agent)
         if plan.d is not None:
             stream = watch.mma_stream(frag.warp.index, lane)
             at = pick(d, lane)
@@ -271,7 +283,7 @@ def mma(
                 watch.lint("TC-01", "W", "an MMA adds to an accumulator that one of another shape wrote", frag)
             stream.shape, stream.address = plan.shape, at
             accumulates(watch, stream, plan.d, note, agent)
-    issue.mma(frag, cta, kind, d, a, b, idesc, accumulate, in_tmem, scale, disable)
+    issue.mma(frag, cta, kind, d, a, b, idesc, accumulate, in_tmem, scale, disable, scales)
 
 
 def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tmagen.emu.block_scale import BLOCKS
+from tmagen.emu.instr_descriptor import Kind
 from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.memory import SHARED, address
 from tmagen.emu.isa.registry import Unknown, instruction
@@ -154,12 +156,27 @@ def fence(cx: BlockEmitter, ins: Instruction) -> None:
     cx.event("tcgen05_fence", repr(ins.parts[1]))
 
 
+_KINDS = tuple(f"kind::{kind.value}" for kind in Kind)
+_VECTORS = tuple({vector for _, vector in BLOCKS if vector})
+
+
+def _block(ins: Instruction, form: Form, kind: str) -> int:
+    """Elements along K that share a factor; 0 without block scaling."""
+    if not Kind(kind).scaled:
+        return 0
+    vector = form.one_of(_VECTORS, "") if form.take("block_scale") else "?"
+    if (kind, vector) not in BLOCKS:
+        raise Unknown(ins.opcode)
+    return BLOCKS[kind, vector]
+
+
 @instruction("tcgen05.mma", pure=False, dests=0)
 def mma(cx: BlockEmitter, ins: Instruction) -> None:
     """D = A * B + D, asynchronously: A from shared or tensor memory, B from shared memory."""
     form = Form(ins, "tcgen05.mma")
     pair = _pair(cx, form)
-    kind = form.one_of(("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")).removeprefix("kind::")
+    kind = form.one_of(_KINDS).removeprefix("kind::")
+    block = _block(ins, form, kind)
     # How A stays in the collector buffer changes no value.
     form.one_of(("collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"), "")
     form.done()
@@ -170,7 +187,11 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
             raise Unknown(f"{ins.opcode} with {len(rest[0].items)} lane mask words")
         disable = "(" + "".join(f"{cx.src(item, 32)}, " for item in rest[0].items) + ")"
         rest = rest[1:]
-    if not 1 <= len(rest) <= 2:
+    scales = ""
+    if block and len(rest) == 3:
+        scales = f", ({address(cx, rest[0], 32)}, {address(cx, rest[1], 32)}, {block})"
+        rest = rest[2:]
+    if not 1 <= len(rest) <= 2 or bool(block) != bool(scales) or (block and (len(rest) != 1 or disable != "None")):
         raise Unknown(f"{ins.opcode} with {len(ins.operands)} operands")
     accumulate = cx.pred(rest[0])
     scale = 0
@@ -186,7 +207,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     cx.event("mma", address(cx, d, 32), left, cx.src(b, 64), cx.src(idesc, 32), accumulate)
     matrices = f"{address(cx, d, 32)}, {left}, {cx.src(b, 64)}, {cx.src(idesc, 32)}"
     name = "mma_of_pair" if pair else "mma"
-    cx.line(f"{name}(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable})")
+    cx.line(f"{name}(F, C, {kind!r}, {matrices}, {accumulate}, {in_tmem}, {scale}, {disable}{scales})")
 
 
 @instruction("tcgen05.cp", pure=False, dests=0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmagen.emu import tmem_copy
+from tmagen.emu.block_scale import Scales
 from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND
@@ -257,12 +258,14 @@ def mma(
     in_tmem: bool,
     scale: int,
     disable: Any,
+    scales: Any = None,
 ) -> None:
     """k lanes that execute it issue k MMAs."""
     lanes = frag.lanes
     if disable is not None and not any(word.__class__ is ND or word for word in disable):
         disable = None
-    if lanes.count == 1 and d.__class__ is int and a.__class__ is int and b.__class__ is int and disable is None:
+    one = lanes.count == 1 and d.__class__ is int and a.__class__ is int and b.__class__ is int
+    if one and disable is None and scales is None:
         cta.start_mma(frag, lanes.first, Mma(kind, d, a, b, idesc, accumulate, in_tmem, scale, None))
         return
     for lane in lanes.lanes:
@@ -279,8 +282,16 @@ def mma(
             in_tmem,
             scale,
             mask,
+            _scales(scales, lane),
         )
         cta.start_mma(frag, lane, op)
+
+
+def _scales(operands: Any, lane: int) -> Scales | None:
+    if operands is None:
+        return None
+    a, b, block = operands
+    return Scales(pick(a, lane), pick(b, lane), block)
 
 
 def tmem_cp(frag: Fragment, cta: Any, shape: str, address: Any, descriptor: Any, pair: bool) -> None:
@@ -301,7 +312,7 @@ def tmem_cp(frag: Fragment, cta: Any, shape: str, address: Any, descriptor: Any,
 def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
     """tcgen05.mma.cta_group::2: the MMA of both CTAs of the pair; k lanes that execute it issue k."""
     assert cta.pair
-    kind, d, a, b, idesc, accumulate, in_tmem, scale, disable = operands
+    kind, d, a, b, idesc, accumulate, in_tmem, scale, disable, *scales = operands
     for lane in frag.lanes.lanes:
         words = None if disable is None else tuple([pick(word, lane) for word in disable])
         op = Mma(
@@ -314,6 +325,7 @@ def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
             in_tmem,
             scale,
             words if words and any(words) else None,
+            _scales(scales[0] if scales else None, lane),
         )
         cta.start_mma(frag, lane, PairMma(op))
 
