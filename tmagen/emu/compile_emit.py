@@ -43,7 +43,7 @@ WIDTH = {
 
 
 # What checks hear of by an event, as no function of the emulator runs for it.
-_WATCHED = frozenset(("fence", "warp_sync", "tmem_wait", "tcgen05_fence", "wgmma_fence"))
+_WATCHED = frozenset(("fence", "warp_sync", "tmem_relinquish", "tmem_wait", "tcgen05_fence", "wgmma_fence"))
 
 
 @dataclass

@@ -86,6 +86,11 @@ class Tmem:
         self._live &= ~(((1 << columns) - 1) << address)
         self.words[address : address + columns] = self._fill
 
+    @property
+    def relinquished(self) -> bool:
+        """Whether the permit to allocate was given back."""
+        return self._relinquished
+
     def relinquish(self) -> None:
         """Give the permit to allocate back, for the rest of the CTA's life. Doing so again changes nothing."""
         self._relinquished = True

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from tests.emu import test_mma_pair as pair
-from tests.emu.checks.kernels import FILL, INIT, SYNC, one, rules, warp
+from tests.emu.checks.kernels import FILL, INIT, SYNC, check, one, rules, warp
 from tmagen.emu import EmulatorError
 
 ARRIVE = "barrier.cluster.arrive.aligned;\n"
@@ -28,7 +28,7 @@ BOTH = {"grid": 2, "cluster": 2, "threads": 32}
 
 @pytest.mark.parametrize(
     ("between", "fired"),
-    [(ARRIVE + WAIT, set()), (RELAXED + WAIT, {"RC-01"}), (SYNC, {"RC-01"})],
+    [(ARRIVE + WAIT, set()), (RELAXED + WAIT, {"RC-01"}), (SYNC, {"RC-01", "CB-06"})],
     ids=["barrier", "relaxed barrier", "barrier of the CTA"],
 )
 def test_shared_memory_of_a_peer(between: str, fired: set[str]) -> None:
@@ -111,7 +111,7 @@ def test_a_kernel_of_a_cta_pair(text: str, expected: set[str], monkeypatch: pyte
 def test_warps_of_two_ctas_with_one_number_are_two_threads() -> None:
     """Warp 0 of either CTA writes the same place of rank 0."""
     place = PEER + "mov.u32 %r64, 0;\nmapa.shared::cluster.u32 %r65, %r90, %r64;\n"
-    body = place + warp("st.shared::cluster.b32 [%r65], %r60;\n", 1) + ARRIVE + WAIT
+    body = place + ARRIVE + WAIT + warp("st.shared::cluster.b32 [%r65], %r60;\n", 1) + ARRIVE + WAIT
     assert rules(body, **BOTH) == {"RC-01"}
 
 
@@ -139,3 +139,47 @@ def test_a_peer_that_has_exited() -> None:
     """Rank 1 reads rank 0's memory for a while after that has ended."""
     first = "setp.eq.u32 %p6, %r60, 0;\n@%p6 exit;\n"
     assert "CB-06" in rules(PEER + FILL + first + "nanosleep.u32 100;\n" + SYNC + READ_PEER, **BOTH)
+
+
+FRESH = PEER + FILL
+STARTED = ARRIVE + WAIT
+LEFT = ARRIVE + WAIT
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (FRESH + STARTED + READ_PEER + LEFT, set()),
+        (FRESH + STARTED + READ_PEER + RELAXED + WAIT, set()),
+        (FRESH + STARTED + READ_PEER, {"CB-06"}),
+        (FRESH + RELAXED + WAIT + "st.shared::cluster.b32 [%r62+1024], %r0;\n" + LEFT, set()),
+        (FRESH + "st.shared::cluster.b32 [%r62+1024], %r0;\n" + LEFT, {"CB-06"}),
+    ],
+    ids=["both", "a relaxed end", "no end", "a relaxed start", "no start"],
+)
+def test_a_peer_runs_while_its_memory_is_used(body: str, expected: set[str]) -> None:
+    assert rules(body, **BOTH) == expected
+
+
+def test_a_remote_arrive_that_nobody_waits_for() -> None:
+    start = PEER + INIT + ARRIVE + WAIT
+    assert rules(start + one(ARRIVE_PEER, 1) + ACQUIRE, **BOTH) == set()
+    assert rules(start + one(ARRIVE_PEER, 1) + LEFT, **BOTH) == set()
+    # the peer still runs here, and nothing says that it does
+    (found,) = (f for f in check(start + one(ARRIVE_PEER, 1) + SYNC, **BOTH) if f.level == "E")
+    assert found.rule == "CB-06"
+    assert found.instruction == ARRIVE_PEER.strip(";\n") and found.count == 2
+    assert "nothing orders the end of that CTA after it" in found.message
+
+
+def test_an_arrive_and_no_wait() -> None:
+    assert rules(ARRIVE + WAIT, **BOTH) == set()
+    assert rules(ARRIVE, **BOTH) == {"CB-01"}
+    assert rules(ARRIVE + one(WAIT.replace(".aligned", ""), 1), **BOTH) == {"CB-01"}
+
+
+def test_allocations_of_a_pair_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = next(line for line in pair.KERNEL.splitlines() if "tcgen05.dealloc" in line)
+    assert "cta_group::2" in free
+    skipped = f"setp.eq.u32 %p8, %r80, 1;\n@%p8 bra $kept;\n{free}\n$kept:"
+    assert "TA-11" in pair_rules(pair.KERNEL.replace(free, skipped), monkeypatch)

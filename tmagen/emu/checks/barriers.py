@@ -132,6 +132,7 @@ class WatchedClusterBarrier(ClusterBarrier):
         self.done: Vector | None = None
         self.done_inits: Vector | None = None
         self.blocked: list[Lanes] = []
+        self.sites: dict[Any, Any] = {}  # of the last arrive, by warp
 
     def widen(self, capacity: int) -> None:
         """Replace all vectors by wider ones."""

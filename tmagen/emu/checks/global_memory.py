@@ -79,7 +79,7 @@ class GlobalShadow:
 
     def lanes(self, watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str) -> None:
         """An ordinary access of a warp's lanes."""
-        strong = kind == "atom" or watch.site.strong
+        strong = kind == "atom" or watch.site_of(frag).strong
         for agent in watch.agents(frag):
             mask = agent.mask & frag.lanes.mask
             if address.__class__ is not ND:

@@ -90,7 +90,7 @@ _Released = list[tuple[Lanes, WatchedBarrier, int]]
 
 
 def _release(watch: Watch, frag: Fragment, address: Any, what: str) -> _Released:
-    relaxed = watch.site.relaxed
+    relaxed = watch.site_of(frag).relaxed
     found: _Released = []
     for agent, barrier in _targets(watch, frag, address, what):
         barrier.released_by(agent, relaxed=relaxed)
@@ -126,7 +126,7 @@ def mbar_complete(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
 
 def _acquire(watch: Watch, frag: Fragment, address: Any, lanes: int | None = None) -> None:
     """A wait of these lanes has succeeded."""
-    relaxed = watch.site.relaxed
+    relaxed = watch.site_of(frag).relaxed
     for agent, barrier in _targets(watch, frag, address, "mbarrier wait"):
         if lanes is None or agent.mask & lanes:
             barrier.acquired_by(agent, relaxed=relaxed)
@@ -153,7 +153,7 @@ def mbar_test(frag: Fragment, cta: Any, address: Any, state: Any, by_parity: boo
             for lane in lane_set(agent.mask & lanes).lanes:
                 barrier = use(watch, frag, agent, pick(address, lane), "mbarrier wait")
                 if barrier is not None:
-                    barrier.acquired_by(agent, relaxed=watch.site.relaxed)
+                    barrier.acquired_by(agent, relaxed=watch.site_of(frag).relaxed)
     return seen
 
 
@@ -173,7 +173,7 @@ def mbar_wait(frag: Fragment, cta: Any, address: Any, state: Any, by_parity: boo
     if frag.state != WAIT:
         _acquire(watch, frag, address)
         return code
-    relaxed = watch.site.relaxed
+    relaxed = watch.site_of(frag).relaxed
     for agent, barrier in _targets(watch, frag, address, "mbarrier wait"):
         barrier.blocked.append((agent, relaxed))
     return code
@@ -187,7 +187,7 @@ def _wait_apart(
     warp = frag.warp
     before = {lane: (pick(address, lane), pick(state, lane)) for lane in frag.lanes.lanes}
     code = mbarrier.mbar_wait(frag, cta, address, state, by_parity, next_block, number)
-    relaxed = watch.site.relaxed
+    relaxed = watch.site_of(frag).relaxed
     for fragment in warp.fragments:
         lanes = [lane for lane in fragment.lanes.lanes if lane in before]
         if not lanes or fragment.pc != next_block:

@@ -11,6 +11,7 @@ from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of
 from tmagen.emu.checks.hooks_memory import lane_cells, shared
 from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan, reads_factors
+from tmagen.emu.checks.peers import visit
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.state import cluster_barrier, issue, remote
 from tmagen.emu.state.convergence import WAIT, Fragment, pick
@@ -51,23 +52,33 @@ def st_cluster_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, value
 # --- mbarriers --------------------------------------------------------------------------------------------------------
 
 
+def _visit(frag: Fragment, cta: Any, peer: Any, what: str) -> None:
+    if peer is not cta:
+        for agent in peer.watch.agents(frag):
+            visit(peer.watch, frag, agent, what)
+
+
 def remote_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any) -> None:
     for peer, at in each_cta(frag, cta, address):
+        _visit(frag, cta, peer, "mbarrier.arrive")
         hooks_barrier.mbar_arrive(frag, peer, at, count, expect)
 
 
 def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
     for peer, at in each_cta(frag, cta, address):
+        _visit(frag, cta, peer, "mbarrier.arrive_drop")
         hooks_barrier.mbar_drop(frag, peer, at, count)
 
 
 def remote_expect(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
     for peer, at in each_cta(frag, cta, address):
+        _visit(frag, cta, peer, "mbarrier.expect_tx")
         hooks_barrier.mbar_expect(frag, peer, at, nbytes)
 
 
 def remote_complete(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
     for peer, at in each_cta(frag, cta, address):
+        _visit(frag, cta, peer, "mbarrier.complete_tx")
         hooks_barrier.mbar_complete(frag, peer, at, nbytes)
 
 
@@ -75,14 +86,15 @@ def cluster_arrive(frag: Fragment, cta: Any) -> None:
     watch: Watch = cta.watch
     barrier = cta.cluster.barrier
     if isinstance(barrier, WatchedClusterBarrier):
-        if watch.site.relaxed and any(watch.unfenced_inits.values()):
+        if watch.site_of(frag).relaxed and any(watch.unfenced_inits.values()):
             if watch.others_fenced:
                 message = "a relaxed arrive after mbarrier.init: the fence.mbarrier_init is of other threads"
                 watch.lint("MB-44", "W", message, frag)
             else:
                 watch.lint("MB-42", "W", "a relaxed arrive after mbarrier.init with no fence.mbarrier_init", frag)
+        barrier.sites[frag.warp] = watch.site_of(frag)
         for agent in watch.agents(frag):
-            barrier.arrived_by(agent, relaxed=watch.site.relaxed)
+            barrier.arrived_by(agent, relaxed=watch.site_of(frag).relaxed)
     cluster_barrier.cluster_arrive(frag, cta)
 
 
@@ -186,6 +198,8 @@ def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
         for target, at in remote.commit_targets(cta, pick(barrier, lane), None if mask is None else pick(mask, lane)):
             use(target.watch, frag, agent, at, "tcgen05.commit")
             barrier_at(target, at)
+            if target is not cta:
+                visit(target.watch, frag, agent, "tcgen05.commit", work=(stream.complete, stream.count))
             ended = tensor_rules.ended(watch, agent, stream)
             _commit(frag, cta, lane, (target, at), ended, agent.carried(watch.clocks))
 

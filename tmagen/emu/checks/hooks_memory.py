@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.peers import visit
+from tmagen.emu.checks.races import NOUNS
 from tmagen.emu.checks.shadow import Index
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
@@ -31,8 +33,11 @@ def _of_agent(agent: Lanes, frag: Fragment, address: Any) -> Any:
 def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, value: Any = None) -> None:
     """An access to shared memory; `address` may hold one row of lanes or several."""
     memory = watch.shared
-    strong = kind == "atom" or watch.site.strong
+    strong = kind == "atom" or watch.site_of(frag).strong
+    remote = frag.warp.cta is not watch.cta
     for agent in watch.agents(frag):
+        if remote:
+            visit(watch, frag, agent, NOUNS[kind], starts=True)
         if address.__class__ is not ND:
             footprint = memory.footprint((address, nbytes), lambda: lane_cells(address, nbytes))
         else:
@@ -54,7 +59,7 @@ def _flag(watch: Watch, frag: Fragment, space: str, address: Any, *, loads: bool
     """The order that strong accesses make: a value that is read publishes what its writer knew (PTX ISA, "Release and
     Acquire Patterns").
     """
-    site = watch.site
+    site = watch.site_of(frag)
     atomic = loads and stores
     for agent in watch.agents(frag):
         for place in {pick(address, lane) for lane in lane_set(agent.mask & frag.lanes.mask).lanes}:
@@ -82,7 +87,7 @@ def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) 
     elif space == "cluster":
         for peer, at in each_cta(frag, watch.cta, address):
             shared(peer.watch, frag, at, nbytes, "ld")
-    if watch.site.strong and space in ("shared", "global"):
+    if watch.site_of(frag).strong and space in ("shared", "global"):
         _flag(watch, frag, space, address, loads=True, stores=False)
 
 
@@ -105,7 +110,7 @@ def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int,
     elif space == "cluster":
         for peer, at in each_cta(frag, watch.cta, address):
             shared(peer.watch, frag, at, nbytes, "st")
-    if watch.site.strong and space in ("shared", "global"):
+    if watch.site_of(frag).strong and space in ("shared", "global"):
         _flag(watch, frag, space, address, loads=False, stores=True)
 
 

@@ -51,6 +51,7 @@ def tmem_alloc(frag: Fragment, cta: Any, place: Any, columns: Any, this: int, ne
     if count > watch.smallest_alloc:
         watch.lint("TA-05", "W", f"tcgen05.alloc of {count} columns after one of {watch.smallest_alloc}", frag)
     watch.smallest_alloc = count
+    _logs(watch, "tcgen05.alloc", count)
     return code
 
 
@@ -60,9 +61,16 @@ def tmem_dealloc(frag: Fragment, cta: Any, address: Any, columns: Any) -> None:
     count = pick(columns, 0)
     footprint = _columns(watch, pick(address, 0) & 0xFFFF, count)
     issue.tmem_dealloc(frag, cta, address, columns)
+    _logs(watch, "tcgen05.dealloc", count)
     if footprint is not None:
         watch.writes(watch.tensor, footprint, watch.access("dealloc", agent), agent)
         watch.tensor.wrote(footprint, None)
+
+
+def _logs(watch: Watch, what: str, count: int) -> None:
+    """Allocations of a CTA pair are of both its CTAs."""
+    if "cta_group::2" in watch.site.instruction.parts:
+        watch.pair_log.append((what, count, watch.site))
 
 
 # --- loads and stores -------------------------------------------------------------------------------------------------

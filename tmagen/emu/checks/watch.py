@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tmagen.emu.checks import races, tensor_rules
+from tmagen.emu.checks import peers, races, tensor_rules
 from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
 from tmagen.emu.checks.clocks import GLOBAL, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
@@ -66,6 +66,9 @@ class Watch:
         for index in range(cta.nwarps):
             mask = (1 << min(32, cta.nthreads - 32 * index)) - 1
             self.warps.append(WarpLanes(clocks, index, mask, self.prefix))
+        self.starts = [warp.groups[0].component for warp in self.warps]
+        self.visits: dict[tuple[int, int], peers.Visit] = {}  # of other CTAs, by their threads and asynchronous work
+        self.pair_log: list[tuple[str, int, Site]] = []  # what was allocated and freed for the CTA pair
         self.shared = Shadow(session.shared_parts, cta, tensor=False)
         self.tensor = Shadow(session.tensor_parts, cta, tensor=True)
         self.tensor_work: dict[int, Stream] = {}  # by thread
@@ -125,6 +128,11 @@ class Watch:
     def site(self) -> Site:
         """The instruction that runs."""
         number: int = self.actor.site
+        return self.sites[number]
+
+    def site_of(self, frag: Fragment) -> Site:
+        """The instruction that a fragment runs, of this CTA or another of the cluster."""
+        number: int = frag.warp.cta.site
         return self.sites[number]
 
     def tick(self, agent: Lanes) -> None:
@@ -309,7 +317,7 @@ class Watch:
         collector = self.session.collector
         if not collector.wants(level):
             return
-        site = site or self.site
+        site = site or (self.site if frag is None else self.site_of(frag))
         if collector.seen(rule, level, site, None):
             return
         who = self.cta.title
@@ -378,6 +386,11 @@ class Watch:
         self._unobserved_copies()
         if self.session.memory.before is not None:
             self.session.memory.before.ends(self)
+        if self.cta.cluster.size > 1:
+            peers.ends(self)
+            peers.check_pairs(self)
+            if self.cta.rank == 0:
+                self._unpaired_arrivals()
         for thread, stream in self.bulk.items():
             warp, lane = divmod(thread, 32)
             done = max((group.known[stream.read] for group in self.warps[warp].groups), default=0)
@@ -405,6 +418,22 @@ class Watch:
             )
             place = place_of(copy.site.instruction, self.name(copy))
             self.session.collector.add(Finding("MB-09", "E", message, place), copy.site, None)
+
+    def _unpaired_arrivals(self) -> None:
+        """Threads that have arrived at the cluster's barrier and never waited."""
+        barrier = self.cta.cluster.barrier
+        for warp, lanes in barrier.owing.items():
+            if lanes and warp in barrier.sites:
+                self.lint(
+                    "CB-01", "E",
+                    f"{warp.cta.title} {thread_text(warp.index, lanes)} ends and has not waited since this arrive",
+                    site=barrier.sites[warp],
+                )  # fmt: skip
+
+    def tmem_relinquish(self, frag: Fragment) -> None:
+        """tcgen05.relinquish_alloc_permit, before its effect."""
+        if self.cta.tmem.relinquished:
+            self.lint("TA-09", "W", "the permit to allocate tensor memory was given back before", frag)
 
     def exit_finding(self, rule: str, level: str, message: str) -> None:
         """A finding about what is left when a CTA has ended."""

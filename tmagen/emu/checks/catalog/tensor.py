@@ -43,8 +43,8 @@ add(
         "tcgen05.dealloc", "fault",
     ),
     Check(
-        "TA-09", "E", "tcgen05.alloc after the permit was given back",
-        "After tcgen05.relinquish_alloc_permit by any warp the CTA allocates no more.",
+        "TA-09", "E/W", "tcgen05.alloc after the permit was given back",
+        "After tcgen05.relinquish_alloc_permit by any warp the CTA allocates no more. W where it is given back twice.",
         "relinquish before a second allocation.",
         "Give the permit back after the last allocation.",
         "tcgen05.relinquish_alloc_permit", "fault",
@@ -55,6 +55,14 @@ add(
         "Warp 0 frees after its own part of the epilogue; warps 1 to 3 still read.",
         "A barrier after everybody's wait::ld, and a wait for the last MMA's commit, before the dealloc.",
         "tcgen05.dealloc", "race",
+    ),
+    Check(
+        "TA-11", "E", "The CTAs of a pair allocate differently",
+        "With cta_group::2, alloc and dealloc are executed by one warp of each CTA of the pair, with the same number "
+        "of columns, in the same order; either may wait for the other.",
+        "The leader alone frees what both have allocated.",
+        "The same allocation code in both CTAs.",
+        "tcgen05.alloc; tcgen05: Issue granularity", "exit",
     ),
     Check(
         "TA-14", "E", "Access to columns that are not allocated",
