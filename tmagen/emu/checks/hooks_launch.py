@@ -46,7 +46,7 @@ def _check_group(watch: Watch, frag: Fragment, pool: Any, grows: bool, count: in
             mark = marks.get((other, position - 1))
             if mark is None or agent.known[mark[0]] < mark[1]:
                 watch.lint(
-                    "SR-02", "E",
+                    "SR-02", "W",
                     f"warp {warp} executes {text_of(grows, count)}: nothing orders it after the setmaxnreg before it "
                     f"of warp {other} of its warpgroup",
                     frag,

@@ -16,8 +16,8 @@ add(
     Check(
         "SR-02", "E/W", "Warps of a warpgroup execute different setmaxnreg",
         "All warps of a warpgroup execute the same setmaxnreg, and come together before the next one. E where a warp "
-        "leaves one out, or nothing orders it after that of another warp before; W where they give different counts, "
-        "which shipping kernels do to give the registers of idle warps away.",
+        "leaves one out; W where nothing orders it after that of another warp before, or where they give different "
+        "counts: shipping kernels do both.",
         "The producer warp gives registers back and the three idle warps of its warpgroup do not.",
         "Put setmaxnreg where all four warps of the group come by; a barrier of the group before the next one.",
         "setmaxnreg", "fault",
