@@ -197,11 +197,11 @@ class WatchedNamed(NamedBarrier):
         if syncs:
             self.syncing.append(agent)
 
-    def release(self) -> None:
+    def release(self) -> tuple[int, int]:
         gathered = self.gathered
         if gathered is not None:
             for agent in self.syncing:
                 agent.join(gathered)
                 agent.fenced = False
         self.gathered, self.syncing = None, []
-        super().release()
+        return super().release()

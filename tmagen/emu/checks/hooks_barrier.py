@@ -10,7 +10,7 @@ from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa.values import ND
 from tmagen.emu.state import barriers, mbarrier
-from tmagen.emu.state.convergence import SWITCH, WAIT, Fragment, converge, lane_set, pick
+from tmagen.emu.state.convergence import JOINS, SWITCH, WAIT, Fragment, lane_set, pick
 
 
 def use(watch: Watch, frag: Fragment, agent: Lanes, address: int, what: str) -> WatchedBarrier | None:
@@ -207,11 +207,22 @@ def _wait_apart(
     return code
 
 
-def bar_sync(frag: Fragment, cta: Any, index: Any, count: Any, this: int, next_block: int, number: int) -> int:
-    if frag.mask != frag.warp.live:
-        return converge(frag, this)
-    _bar(cta.watch, frag, index, syncs=True)
-    return barriers.bar_sync(frag, cta, index, count, this, next_block, number)
+def bar_sync(
+    frag: Fragment, cta: Any, index: Any, count: Any, this: int, next_block: int, number: int, apart: bool
+) -> int:
+    if code := barriers.parted(frag, index, count, this, apart):
+        return code
+    if frag.wait is not JOINS:
+        _bar(cta.watch, frag, index, syncs=True)
+    return barriers.bar_sync(frag, cta, index, count, this, next_block, number, apart)
+
+
+def bar_red(
+    frag: Fragment, cta: Any, index: Any, count: Any, holds: Any, name: str, this: int, number: int
+) -> Any:
+    if frag.wait is None and frag.mask == frag.warp.live:
+        _bar(cta.watch, frag, index, syncs=True)
+    return barriers.bar_red(frag, cta, index, count, holds, name, this, number)
 
 
 def bar_arrive(frag: Fragment, cta: Any, index: Any, count: Any) -> None:
@@ -222,4 +233,7 @@ def bar_arrive(frag: Fragment, cta: Any, index: Any, count: Any) -> None:
 def _bar(watch: Watch, frag: Fragment, index: Any, *, syncs: bool) -> None:
     number = pick(index, frag.lanes.first)
     if 0 <= number < 16:
-        watch.named[number].arrived_by(watch.together(frag), syncs=syncs)
+        # All live lanes are together here, or at another barrier of the same number.
+        warp = frag.warp
+        watch.actor = warp.cta
+        watch.named[number].arrived_by(watch.warps[warp.index].merge(warp.live, warp.live), syncs=syncs)

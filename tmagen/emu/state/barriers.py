@@ -6,31 +6,53 @@ from __future__ import annotations
 from typing import Any
 
 from tmagen.emu.errors import Fault
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, again, converge, uniform
+from tmagen.emu.isa.values import M32, ND
+from tmagen.emu.state.convergence import (
+    BLOCK,
+    CTA_BARRIER,
+    JOINS,
+    MET,
+    WAIT,
+    Fragment,
+    again,
+    converge,
+    pick,
+    stay_apart,
+    uniform,
+)
 
 
 class NamedBarrier:
     """One of 16. Threads are counted by whole warps; `expected` None: all threads of the CTA that have not exited."""
 
-    __slots__ = ("arrived", "expected", "open", "waiters")
+    __slots__ = ("arrived", "expected", "holds", "open", "threads", "waiters")
 
     def __init__(self) -> None:
         self.open = False
         self.expected: int | None = None
         self.arrived = 0
+        self.holds = self.threads = 0  # of a reduction: threads whose predicate holds, of all that have arrived
         self.waiters: list[Fragment] = []
 
-    def release(self) -> None:
+    def release(self) -> tuple[int, int]:
+        """Let all go on; those of a reduction are told what came of it."""
         waiters, self.waiters = self.waiters, []
+        counts = self.holds, self.threads
         self.open, self.arrived, self.expected = False, 0, None
+        self.holds = self.threads = 0
         for fragment in waiters:
+            reduces = fragment.wait.reduces
             fragment.wake()
+            if reduces:
+                fragment.wait = counts
+        return counts
 
 
 class BarrierWait:
     """Why a fragment is blocked: it waits at a named barrier."""
 
-    def __init__(self, index: int, barrier: NamedBarrier, number: int) -> None:
+    def __init__(self, index: int, barrier: NamedBarrier, number: int, reduces: bool = False) -> None:
+        self.reduces = reduces
         self.index = index
         self.barrier = barrier
         self.number = number
@@ -40,13 +62,26 @@ class BarrierWait:
         return f"waits at named barrier {self.index}: {self.barrier.arrived} of {expected} threads have arrived"
 
 
-def bar_sync(fragment: Fragment, cta: Any, index: Any, count: Any, this: int, next_block: int, number: int) -> int:
-    """Arrive and wait. `count` None: the whole CTA."""
-    if fragment.mask != fragment.warp.live:
+def parted(fragment: Fragment, index: Any, count: Any, this: int, apart: bool) -> int:
+    """0 where the warp is together, or its lanes are at several barriers of this number; else the code to return."""
+    if fragment.mask == fragment.warp.live or fragment.wait is MET or fragment.wait is JOINS:
+        return 0
+    if not apart:
         return converge(fragment, this)
+    which = (uniform(fragment, index, "the barrier's number"), None if count is None else pick(count, 0))
+    return stay_apart(fragment, this, CTA_BARRIER, M32, *which)
+
+
+def bar_sync(
+    fragment: Fragment, cta: Any, index: Any, count: Any, this: int, next_block: int, number: int, apart: bool
+) -> int:
+    """Arrive and wait. `count` None: the whole CTA. `apart`: lanes of a warp may be at several such barriers."""
+    if code := parted(fragment, index, count, this, apart):
+        return code
     index = uniform(fragment, index, "the barrier's number")
-    barrier = _arrive(fragment, cta, index, count)
-    if _is_full(cta, barrier):
+    joins, fragment.wait = fragment.wait is JOINS, None
+    barrier = cta.named[index] if joins else _arrive(fragment, cta, index, count)
+    if not joins and _is_full(cta, barrier):
         barrier.release()
         return again(next_block)
     fragment.pc = next_block
@@ -54,6 +89,35 @@ def bar_sync(fragment: Fragment, cta: Any, index: Any, count: Any, this: int, ne
     fragment.wait = BarrierWait(index, barrier, number)
     barrier.waiters.append(fragment)
     return BLOCK
+
+
+def bar_red(
+    fragment: Fragment, cta: Any, index: Any, count: Any, holds: Any, name: str, this: int, number: int
+) -> Any:
+    """Arrive and wait, then a count or a truth; until then the code to return, in a tuple. A fragment that waits comes
+    to block `this` again, with the counts in `wait`.
+    """
+    if fragment.wait is not None:
+        (true, total), fragment.wait = fragment.wait, None
+        return _reduced(name, true, total)
+    if fragment.mask != fragment.warp.live:
+        return (converge(fragment, this),)
+    index = uniform(fragment, index, "the barrier's number")
+    barrier = _arrive(fragment, cta, index, count)
+    lanes = fragment.lanes
+    barrier.threads += lanes.count
+    barrier.holds += int(holds[lanes.where].sum()) if holds.__class__ is ND else lanes.count * bool(holds)
+    if _is_full(cta, barrier):
+        return _reduced(name, *barrier.release())
+    fragment.pc = this
+    fragment.state = WAIT
+    fragment.wait = BarrierWait(index, barrier, number, reduces=True)
+    barrier.waiters.append(fragment)
+    return (BLOCK,)
+
+
+def _reduced(name: str, true: int, total: int) -> int | bool:
+    return true if name == "popc" else true == total if name == "and" else true > 0
 
 
 def bar_arrive(fragment: Fragment, cta: Any, index: Any, count: Any) -> None:

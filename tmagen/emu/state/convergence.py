@@ -30,6 +30,10 @@ BLOCK, SWITCH, GONE = -1, -2, -3
 _AGAIN = -16
 _ALL, _NONE = b"\x01" * 32, b"\x00" * 32
 _FAR = 1 << 60
+MET, JOINS = object(), object()
+"""What `wait` says of a fragment whose lanes have met others at a barrier elsewhere in the text: it may go on; for a
+barrier of the CTA it is counted by another fragment.
+"""
 LONG_TURN, LONG_WAY = 55_440, 5_040
 """Blocks, and waits or divergences, after which a turn ends that nothing else has ended. A loop of a few is then where
 it was before: they are multiples of many numbers."""
@@ -199,19 +203,44 @@ class Warp:
             a, b = fragments
             if not a.state and not b.state:
                 if a.pc == b.pc:
-                    return self._merge(a, b), _FAR, ()
+                    if a.wait is None and b.wait is None:
+                        return self._merge(a, b), _FAR, ()
+                    return (a if a.wait is not None else b), 0, ()
                 return (a, b.pc, ()) if a.pc < b.pc else (b, a.pc, ())
         at: dict[int, Fragment] = {}
         for fragment in list(fragments):
             if fragment.state == WAIT:
                 continue
+            if fragment.state == RUN and fragment.wait is not None:
+                return fragment, 0, ()
             other = at.get(fragment.pc)
             at[fragment.pc] = fragment if other is None else self._merge(other, fragment)
         running = sorted(pc for pc, fragment in at.items() if fragment.state == RUN)
         if not running:
-            return None
+            return self._choose() if self._meet() else None
         stops = {pc for pc, fragment in at.items() if fragment.state == CONVERGE}
         return at[running[0]], running[1] if len(running) > 1 else _FAR, stops
+
+    def _meet(self) -> bool:
+        """Let go fragments that stand at several barriers of one kind, if they are all that are waited for."""
+        parted: dict[tuple[Any, ...], list[Fragment]] = {}
+        for fragment in self.fragments:
+            if fragment.state == CONVERGE and fragment.wait is not None:
+                parted.setdefault(fragment.wait, []).append(fragment)
+        for (kind, members, *_), those in parted.items():
+            mask = 0
+            for fragment in those:
+                mask |= fragment.mask
+            if members & self.live & ~mask:
+                continue
+            those.sort(key=lambda fragment: fragment.pc)
+            for fragment in those:
+                fragment.state = RUN
+                fragment.wait = MET if kind == WARP_BARRIER or fragment is those[-1] else JOINS
+            if self.cta.watch is not None:
+                self.cta.watch.warps[self.index].merge(mask, self.live)
+            return True
+        return False
 
     def _merge(self, a: Fragment, b: Fragment) -> Fragment:
         """Join two fragments at one program counter; the larger one stays."""
@@ -303,6 +332,27 @@ def converge(fragment: Fragment, pc: int) -> int:
     fragment.state = CONVERGE
     fragment.wait = None
     return BLOCK
+
+
+WARP_BARRIER, CTA_BARRIER = "bar.warp.sync", "barrier.sync"
+
+
+def stay_apart(fragment: Fragment, pc: int, kind: str, members: int, *which: Any) -> int:
+    """Wait at the barrier at the start of block `pc` for lanes that are at another one of the same kind."""
+    fragment.pc = pc
+    fragment.state = CONVERGE
+    fragment.wait = (kind, members, *which)
+    return BLOCK
+
+
+def warp_barrier(fragment: Fragment, members: Any, pc: int) -> int:
+    """bar.warp.sync: 0 to go on, or the code that block `pc` returns (PTX ISA, "bar.warp.sync")."""
+    if fragment.wait is MET:
+        fragment.wait = None
+        return 0
+    if together(fragment, members):
+        return 0
+    return stay_apart(fragment, pc, WARP_BARRIER, uniform(fragment, members, "membermask"))
 
 
 def whole(fragment: Fragment) -> bool:
