@@ -28,8 +28,8 @@ generator. This page is written by `make regen` from the emulator's own registry
 - **mbarriers** by phase, pending arrivals and tx bytes (which may be negative for a while). Arriving too often, using
   what was never initialised and leaving with bytes outstanding are faults.
 - **TMA** with tensor maps of rank 1 to 5: swizzles, element strides, zero or NaN fill, full tx bytes for boxes that
-  reach past the edge. A store writes whole 16-byte chunks of a row, as the hardware does: what lies behind a row that
-  ends inside a chunk is overwritten.
+  reach past the edge. A copy starts with a 16-byte chunk of a row, and a store or reduction writes
+  whole chunks, as an H200 does: what lies behind a row that ends inside a chunk is overwritten.
 - **MMA** from the bits of its descriptors, both checked field by field. Products are summed in float32. With
   `run(..., hardware_sums=True)` those of wgmma and mma.sync are summed as an H200 does, to the last bit; that is slow.
 - **Clusters**: their CTAs run together. Addresses of the shared window carry the CTA's rank from bit 24 on, as the

@@ -104,9 +104,12 @@ def test_nan_gives_way_to_numbers_and_zeros_have_an_order(kind: str, one: int, n
 
 @pytest.mark.parametrize("completion", POLICIES)
 @pytest.mark.parametrize("swizzle", [SwizzleMode.NONE, SwizzleMode.B128, SwizzleMode.B32])
-@pytest.mark.parametrize(("x", "y"), [(0, 0), (16, 4), (28, 11), (40, 0)])
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (16, 4), (24, 11), (40, 0)])
 def test_a_box_adds_up_to_the_edges(completion: str, swizzle: SwizzleMode, x: int, y: int) -> None:
-    """32 columns by 12 rows, of which 30 columns exist; the box is 16 by 4 with rows at the swizzle's pitch."""
+    """32 columns by 12 rows, of which 30 columns exist; the box is 16 by 4 with rows at the swizzle's pitch.
+
+    The last two columns are in the 16-byte chunk in which a row ends, and are added to: an H200 does so.
+    """
     old = RNG.integers(-9, 10, (12, 32)).astype(np.float16)
     box = RNG.integers(-9, 10, (4, 16)).astype(np.float16)
     pitch = {SwizzleMode.NONE: 32, SwizzleMode.B128: 128, SwizzleMode.B32: 32}[swizzle]
@@ -123,7 +126,7 @@ def test_a_box_adds_up_to_the_edges(completion: str, swizzle: SwizzleMode, x: in
 
     got = reduced(TENSOR.format(name="add"), old, shared, tmap, completion=completion, x=x, y=y)
     want = old.copy()
-    part = want[y : y + 4, x : min(x + 16, 30)]
+    part = want[y : y + 4, x : x + 16]
     part += box[: part.shape[0], : part.shape[1]]
     np.testing.assert_array_equal(got, want)
 
@@ -140,6 +143,26 @@ def test_a_box_adds_up_to_the_edges(completion: str, swizzle: SwizzleMode, x: in
 def test_misuse(reduction: str, error: type[EmulatorError], message: str) -> None:
     with pytest.raises(error, match=message):
         reduced(reduction, np.zeros(128, np.float32), np.zeros(128, np.float32))
+
+
+def test_element_strides_spread_the_rows() -> None:
+    old, box = np.zeros((10, 8), np.uint32), np.arange(32, dtype=np.uint32).reshape(4, 8)
+
+    def tmap(address: int) -> TensorMap:
+        return TensorMap(DataType.UINT32, 2, address, (8, 10), (32,), (8, 12), (1, 3))
+
+    got = reduced(TENSOR.format(name="add"), old, box.view(np.uint8).ravel(), tmap, y=2)
+    want = old.copy()
+    want[[2, 5, 8]] = box[:3]
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_start_inside_a_chunk_is_a_fault() -> None:
+    def tmap(address: int) -> TensorMap:
+        return TensorMap(DataType.UINT32, 2, address, (8, 10), (32,), (8, 4), (1, 1))
+
+    with pytest.raises(Fault, match="reduction that starts inside a 16-byte chunk"):
+        reduced(TENSOR.format(name="add"), np.zeros((10, 8), np.uint32), np.zeros(256, np.uint8), tmap, x=2)
 
 
 def test_negative_coordinates_are_a_fault() -> None:

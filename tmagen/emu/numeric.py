@@ -89,6 +89,14 @@ def tf32_truncate(bits: U32) -> F32:
     return np.bitwise_and(bits, np.uint32(TF32_MASK)).view(np.float32)
 
 
+def tf32_round(bits: U32) -> U32:
+    """float32 bit patterns rounded to tf32, nearest even, subnormals too; every NaN becomes 0x7FFFE000."""
+    wide = bits.astype(np.uint64)
+    half_less_one = np.uint64(0xFFF) + (wide >> np.uint64(13) & np.uint64(1))
+    rounded = (wide + half_less_one).astype(np.uint32) & np.uint32(TF32_MASK)
+    return np.where(bits & np.uint32(0x7FFFFFFF) > 0x7F800000, np.uint32(F32_NAN & TF32_MASK), rounded)
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def f32_to_f16(values: F32) -> U16:
     """float16 bit patterns of `values`, nearest even; overflow gives infinity, NaN gives 0x7FFF."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tmagen.emu import tma
-from tmagen.emu.errors import Fault, NotJudged
+from tmagen.emu.errors import NotJudged
 from tmagen.emu.memory import Bytes, GlobalMemory
 from tmagen.emu.tensormap import DataType, TensorMap
 
@@ -88,17 +88,16 @@ def combine(name: str, old: Array, new: Array) -> None:
 
 
 def box(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: tuple[int, ...], name: str) -> None:
-    """Reduce the box at shared address `src` into `coords` of the tensor; what is past an upper edge is dropped."""
+    """Reduce the box at shared address `src` into `coords` of the tensor. What is past an upper edge is dropped, but
+    for the rest of a 16-byte chunk, as by a store.
+    """
     tma.check(tmap, smem, src, coords, "reduction")
-    if min(coords) < 0:
-        raise Fault(f"TMA reduction with a negative start coordinate: {coords}", rule="BG-10")
+    tma.check_target(tmap, coords, "reduction")
     kind = _MAP_TYPES.get(tmap.data_type)
-    if any(step != 1 for step in tmap.element_strides[1:]):
-        raise NotJudged(f"TMA reduction with element strides {tmap.element_strides}")
     bits = name in ("and", "or", "xor")
     if kind is None or (not bits and kind not in ALLOWED[name]) or (bits and kind[0] not in "us"):
         raise NotJudged(f"TMA reduction .{name} of element type {tmap.data_type.name}")
-    view = tma.global_view(tmap, memory, coords, storing=False)
+    view = tma.global_view(tmap, memory, coords, storing=True)
     if view is None:
         return
     base, units = tma.shared_units(tmap, src)

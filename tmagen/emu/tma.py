@@ -2,7 +2,7 @@
 """Tensor copies of the TMA unit between global memory and one CTA's shared memory, tiled mode.
 
 Shared memory is a uint8 array, indexed by absolute shared::cta address. A copy is done whole when called; when that is,
-is the machine's choice. Elements are never interpreted: a copy moves bytes, and fills what is out of bounds.
+is the machine's choice. A copy moves bytes, and fills what is out of bounds; only loads of the tf32 types round.
 """
 
 from __future__ import annotations
@@ -12,22 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tmagen.emu import numeric
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.memory import Bytes, GlobalMemory
 from tmagen.emu.swizzle import REPEAT_BYTES, Index, box_units
 from tmagen.emu.tensormap import DataType, Interleave, TensorMap
 
 SMEM_ALIGNMENT = 128
-STORE_CHUNK_BYTES = 16
-# These round, flush or unpack on the way.
-_UNJUDGED_TYPES = (
-    DataType.FLOAT32_FTZ,
-    DataType.TFLOAT32,
-    DataType.TFLOAT32_FTZ,
-    DataType.U4_ALIGN8B,
-    DataType.U4_ALIGN16B,
-    DataType.U6_ALIGN16B,
-)
+CHUNK_BYTES = 16
+_ROUNDED = (DataType.TFLOAT32, DataType.TFLOAT32_FTZ)
+# These are unpacked on the way.
+_UNJUDGED_TYPES = (DataType.U4_ALIGN8B, DataType.U4_ALIGN16B, DataType.U6_ALIGN16B)
 # complex128 stands for 16 opaque bytes: NumPy moves it fastest.
 _UNIT_DTYPE: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.uint64),
@@ -53,21 +48,25 @@ def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: t
 
     Writes the whole box: elements outside the tensor become zero or NaN (PTX ISA, "Tensor access modes: out-of-bound
     access"). Rows of a swizzled box lie at the swizzle's span, and what a narrower row leaves free stays as it was.
+    tf32 is rounded to nearest even; the types with FTZ do not flush here, as an H200 does not.
     Raises Fault for a map or an operand that cannot be and for bytes outside an allocation or shared memory; NotJudged
-    for interleaved, packed and rounding element types.
+    for interleaved and packed element types.
     """
     check(tmap, smem, dst, coords, "load")
+    check_start(tmap, coords, "load")
     units = _units(tmap, dst)
     window = _window(tmap, smem, dst)
     if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
         view = _box_view(tmap, memory, coords, "load")
+        if tmap.data_type in _ROUNDED:
+            view = _rounded(np.ascontiguousarray(view)).view(view.dtype)
         window[units if tmap.rank <= 2 else units.reshape(view.shape)] = view
         return tmap.box_bytes
     dtype = _ELEMENT_DTYPE[tmap.element_bytes]
     tile = np.full(tmap.counts[::-1], tmap.fill, dtype)
     clip = _clip(tmap, tmap.dims, memory, coords, "load")
     if clip:
-        tile[clip.where] = clip.view
+        tile[clip.where] = _rounded(clip.view) if tmap.data_type in _ROUNDED else clip.view
     window[units] = tile.reshape(tmap.rows, -1).view(window.dtype)
     return tmap.box_bytes
 
@@ -77,17 +76,11 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
 
     Rows are written in whole 16-byte chunks, as an H200 does: a box that crosses the upper edge of dimension 0 also
     writes its elements from there to the next multiple of 16 bytes of the row. A box that starts at or past an edge
-    writes nothing. Loads are exact to the element. Raises Fault for what `load` does, and for a start that is negative
-    or inside a 16-byte chunk of the row, on which an H200 traps; NotJudged also for element strides.
+    writes nothing. Element strides spread the rows of a box, as they gather those of a load. Loads are exact to the
+    element. Raises Fault for what `load` does, and for a start that is negative, on which an H200 traps.
     """
     check(tmap, smem, src, coords, "store")
-    if min(coords) < 0:
-        raise Fault(f"TMA store with a negative start coordinate: {coords}", rule="BG-10")
-    if coords[0] * tmap.element_bytes % STORE_CHUNK_BYTES:
-        where = f"{coords[0]} of {tmap.element_bytes}-byte elements"
-        raise Fault(f"TMA store that starts inside a 16-byte chunk of the row: coordinate 0 is {where}", rule="BG-10")
-    if any(step != 1 for step in tmap.element_strides[1:]):
-        raise NotJudged(f"TMA store with element strides {tmap.element_strides}")
+    check_target(tmap, coords, "store")
     units = _units(tmap, src)
     window = _window(tmap, smem, src)
     if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
@@ -100,6 +93,24 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
     if clip:
         tile = window[units].view(_ELEMENT_DTYPE[tmap.element_bytes]).reshape(tmap.counts[::-1])
         clip.view[...] = tile[clip.where]
+
+
+def check_target(tmap: TensorMap, coords: tuple[int, ...], what: str) -> None:
+    """Where a store or reduction may start."""
+    if min(coords) < 0:
+        raise Fault(f"TMA {what} with a negative start coordinate: {coords}", rule="BG-10")
+    check_start(tmap, coords, what)
+
+
+def check_start(tmap: TensorMap, coords: tuple[int, ...], what: str) -> None:
+    """A box starts with a 16-byte chunk of a row, also where nothing of it is in bounds: else an H200 traps."""
+    if coords[0] * tmap.element_bytes % CHUNK_BYTES:
+        where = f"coordinate 0 is {coords[0]} of {tmap.element_bytes}-byte elements"
+        raise Fault(f"TMA {what} that starts inside a 16-byte chunk of the row: {where}", rule="TM-38")
+
+
+def _rounded(words: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+    return numeric.tf32_round(words.view(np.uint32))
 
 
 def shared_units(tmap: TensorMap, address: int) -> tuple[int, Index]:
@@ -125,7 +136,7 @@ def global_view(
 
 def _stored_dims(tmap: TensorMap) -> tuple[int, ...]:
     """The extents that a store keeps to: its rows end with a whole chunk."""
-    chunk = STORE_CHUNK_BYTES // tmap.element_bytes
+    chunk = CHUNK_BYTES // tmap.element_bytes
     return (-(-tmap.dims[0] // chunk) * chunk, *tmap.dims[1:])
 
 

@@ -89,6 +89,14 @@ add(
         "cp.async.bulk; Memory Consistency Model", "race",
     ),
     Check(
+        "TM-38", "E", "Tensor copy that starts inside a 16-byte chunk",
+        "Coordinate 0 times the size of an element is a multiple of 16, also where the box is out of bounds. An H200 "
+        "traps.",
+        "A halo of one element to the left, loaded with coordinate -1.",
+        "Start at the chunk, or give the dimension that is shifted a place further out.",
+        "cp.async.bulk.tensor", "fault",
+    ),
+    Check(
         "BG-05", "E", "Shared memory reused while a bulk store reads it",
         "A TMA or bulk store reads its source until cp.async.bulk.wait_group(.read), executed by the thread that "
         "issued and committed it, has covered its group. The wait of another thread waits for nothing, and a group "
