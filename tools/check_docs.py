@@ -53,6 +53,20 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
 - Tensor maps that a kernel makes itself: their proxy fences are not checked (`tensormap.replace` and its copies run).
 - What one run does not execute: other shapes, other branches. Uninitialised memory is told by its values alone.
 - Timing.
+- Of the formal fences of tensor memory `tcgen05.fence::after_thread_sync` is looked for (TC-08), and the one before an
+  arrive is not: no instruction comes of either.
+- What ptxas refuses in any case: `.cta_group::1` and `::2` in one kernel, shapes of wgmma that there are not,
+  transposed operands of 8 and 32 bits, lane masks with block scaling. Code that ptxas has not seen may have it.
+- `griddepcontrol.launch_dependents` promises nothing about memory, so there is nothing to check of it; what the grid
+  after this one does is another launch. `setmaxnreg.dec` loses the contents of registers that the compiler has emptied.
+- A request for a cluster by a thread that nothing orders after the one that has seen a failure (CL-04 needs the order).
+
+Some mistakes have no rule of their own, since they come out as others: a warp that comes to `tcgen05.alloc`, `ld` or a
+barrier without some of its lanes (a deadlock that names them, or NB-05), too few free columns (a deadlock that names
+them), a barrier of the whole CTA in a branch that some warps do not take (a deadlock), an id of a named barrier used by
+two roles at once (NB-03), a commit by a thread that issued nothing or with a mask that leaves the peer out (TC-13,
+TC-05 or a deadlock), several threads that issue one MMA (wrong values), columns of an allocation that was freed
+(TA-14).
 
 ## The checks
 """

@@ -6,6 +6,9 @@ from __future__ import annotations
 import pytest
 
 from tests.emu.checks.kernels import FENCE, INIT, LOAD, SYNC, one, rules, wait, warp
+from tests.emu.ptx import module
+from tests.emu.test_block_scale import KERNEL as SCALED
+from tmagen.emu import GlobalMemory, Launch, run
 
 ALLOC = warp("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r93], 64;\n", 90)
 ADDRESS = "ld.shared.b32 %r20, [%r93];\n"
@@ -171,6 +174,19 @@ def test_an_accumulator_over_its_own_operand() -> None:
     over = MMA.replace("%rd20, %rd20", "[%r20], %rd20")
     assert fired(FILLED + one(MMA_OF_COPY + DONE, 1) + END) == set()
     assert fired(FILLED + one(over + DONE, 1) + END) == {"TM5-11"}
+
+
+def test_an_accumulator_over_its_scale_factors() -> None:
+    def of(text: str) -> set[str]:
+        memory = GlobalMemory()
+        params = memory.allocate(4096).address.to_bytes(8, "little")
+        launch = Launch("k", (1, 1, 1), (128, 1, 1), dynamic_smem_bytes=12304, params=params)
+        return {finding.rule for finding in run(module(text), launch, memory, checks=True).findings}
+
+    place = "add.u32 %r6, %r5, 64;"
+    assert place in SCALED
+    assert of(SCALED) == set()
+    assert "TM5-11" in of(SCALED.replace(place, "add.u32 %r6, %r5, 32;"))
 
 
 def test_what_the_collector_holds() -> None:

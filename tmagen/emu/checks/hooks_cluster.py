@@ -237,7 +237,7 @@ def mma_of_pair(frag: Fragment, cta: Any, *operands: Any) -> None:
             if plan.a is not None:
                 theirs.reads(theirs.tensor, plan.a, note, agent)
             if scales:
-                reads_factors(theirs, plan, scales[0], lane, note, agent)
+                reads_factors(theirs, frag, plan, scales[0], lane, note, agent)
             if plan.d is not None:
                 theirs.writes(theirs.tensor, plan.d, note, agent)
     issue.mma_of_pair(frag, cta, *operands)

@@ -255,13 +255,23 @@ def _plan(watch: Watch, frag: Fragment, kind: str, d: int, a: int, b: int, idesc
     return plan
 
 
-def reads_factors(watch: Watch, plan: _Plan, scales: Any, lane: int, note: Access, agent: Lanes) -> None:
+def reads_factors(
+    watch: Watch, frag: Fragment, plan: _Plan, scales: Any, lane: int, note: Access, agent: Lanes
+) -> None:
     """An MMA with .block_scale reads words of all lanes: those of A's rows and of B's."""
     _, m, n = plan.shape
-    for address, rows in ((scales[0], min(m, LANES)), (scales[1], n)):
+    for name, address, rows in (("A", scales[0], min(m, LANES)), ("B", scales[1], n)):
         footprint = _columns(watch, pick(address, lane) & 0xFFFF, block_scale.columns(rows))
-        if footprint is not None:
-            watch.reads(watch.tensor, footprint, note, agent)
+        if footprint is None:
+            continue
+        watch.reads(watch.tensor, footprint, note, agent)
+        plans = watch.session.mma_plans
+        overlaps = plans.get((plan.d, footprint))
+        if overlaps is None:
+            overlaps = plan.d is not None and not set(plan.d.parts).isdisjoint(footprint.parts)
+            plans[plan.d, footprint] = overlaps
+        if overlaps:
+            watch.lint("TM5-11", "E", f"the MMA writes D over the scale factors of {name} that it reads", frag)
 
 
 def mma(
@@ -283,7 +293,7 @@ def mma(
         if plan.a is not None:
             watch.reads(watch.tensor, plan.a, note, agent)
         if scales is not None:
-            reads_factors(watch, plan, scales, lane, note, agent)
+            reads_factors(watch, frag, plan, scales, lane, note, agent)
         if plan.d is not None:
             stream = watch.mma_stream(frag.warp.index, lane)
             at = pick(d, lane)

@@ -50,7 +50,7 @@ def _name(swizzle: Swizzle) -> str:
 
 
 def _tell(watch: Watch, frag: Fragment, rule: str, level: str, message: str) -> None:
-    collector, site = watch.session.collector, watch.site
+    collector, site = watch.session.collector, watch.site_of(frag)
     if collector.seen(rule, level, site, None):
         return
     collector.add(Finding(rule, level, message, place_of(site.instruction, frag.warp.cta.title)), site, None)

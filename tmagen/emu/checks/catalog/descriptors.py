@@ -90,8 +90,8 @@ add(
         "tcgen05.mma: Collector buffer", "lint",
     ),
     Check(
-        "TM5-11", "E", "An MMA that writes D over its own A",
-        "D and A in tensor memory share columns and lanes.",
+        "TM5-11", "E", "An MMA that writes D over its own operand",
+        "D shares columns and lanes with A in tensor memory, or with the scale factors.",
         "P of an attention kernel in the columns of the accumulator that it is multiplied into.",
         "Columns of their own.",
         "tcgen05.mma", "lint",
