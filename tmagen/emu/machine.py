@@ -238,6 +238,8 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
     workers: list[tuple[int, int]] = []
     failure: EmulatorError | None = None
     found: list[tuple[Any, ...]] = []
+    if context.session is not None:
+        context.session.memory.is_split = True
     try:
         for number in range(1, jobs):
             reader, writer = os.pipe()

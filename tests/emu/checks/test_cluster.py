@@ -59,6 +59,30 @@ def test_what_a_remote_arrive_publishes() -> None:
     assert rules(start + ACQUIRE.replace("[%r91], 0", "[%r91], 1") + one(ARRIVE_PEER, 1) + end, **BOTH) == {"RC-01"}
 
 
+def test_the_scope_of_a_remote_arrive() -> None:
+    start = PEER + INIT + ARRIVE + WAIT + FILL + "bar.warp.sync -1;\n"
+    end = READ_PEER + ARRIVE + WAIT
+    narrow = "mbarrier.arrive.shared::cluster.b64 _, [%r63];\n"
+    assert rules(start + one(narrow, 1) + ACQUIRE + end, **BOTH) == {"MB-35"}
+    (found,) = (f for f in check(start + one(narrow, 1) + ACQUIRE + end, **BOTH) if f.rule == "MB-35")
+    assert "is of .cta scope" in (found.edge or "") and found.place.instruction.startswith("ld.shared::cluster")
+    fenced = "fence.acq_rel.cluster;\n" + narrow
+    assert rules(start + one(fenced, 1) + ACQUIRE + end, **BOTH) == set()
+    relaxed = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r63];\n"
+    assert rules(start + one(relaxed, 1) + ACQUIRE + end, **BOTH) == {"RC-01"}
+    assert rules(start + one("fence.acq_rel.cluster;\n" + relaxed, 1) + ACQUIRE + end, **BOTH) == set()
+
+
+def test_a_remote_arrive_that_hands_back_a_buffer() -> None:
+    """The peer reads rank 0's memory and says so; then rank 0 overwrites it. A narrow scope is a formal matter."""
+    start = PEER + INIT + FILL + ARRIVE + WAIT + READ_PEER + "bar.warp.sync -1;\n"
+    narrow = "mbarrier.arrive.shared::cluster.b64 _, [%r63];\n"
+    body = start + one(narrow, 1) + ACQUIRE + FILL + ARRIVE + WAIT
+    assert rules(body, **BOTH) == set() and rules(body, "W", **BOTH) == {"MB-34"}
+    wide = start + one(ARRIVE_PEER, 1) + ACQUIRE + FILL + ARRIVE + WAIT
+    assert rules(wide, **BOTH) == set() and rules(wide, "W", **BOTH) == set()
+
+
 def pair_rules(text: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The rules that fire on a kernel of a CTA pair."""
     found: set[str] = set()

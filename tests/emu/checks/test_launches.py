@@ -123,5 +123,17 @@ def test_a_request_after_one_that_failed() -> None:
     assert rules(other + seen + FENCE + SYNC) == set()
 
 
+def test_a_response_that_is_overwritten_by_the_next() -> None:
+    """Nine CTAs: three run, and each takes over two. Thread 0 reads the response and asks again."""
+    read = "ld.shared.b32 %r5, [%r90];\n"
+    start = INIT + SYNC + one(ASK, 1) + wait()
+    end = SYNC + one(ASK, 2) + wait(1, name="L2")
+    use = "add.u32 %r6, %r5, 1;\n"
+    assert rules(start + read + end + use, grid=9) == {"PX-15"}
+    assert rules(start + read + FENCE + end + use, grid=9) == set()
+    assert rules(start + read + use + end, grid=9) == set()
+    assert rules(start + read + use + end, "R", grid=9) == {"PX-15"}
+
+
 def test_bad_addresses_of_a_response() -> None:
     assert rules(INIT + SYNC + one("add.u32 %r90, %r90, 8;\n" + ASK, 1) + wait()) == {"CL-01"}

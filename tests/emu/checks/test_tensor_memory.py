@@ -216,3 +216,11 @@ def test_registers_of_a_load_that_are_lost() -> None:
     assert fired(TAKE + TAKEN + other + TAKEN + SYNC + FREE, "W") == set()
     assert fired(TAKE + USE + other + TAKEN + SYNC + FREE, "W") == set()
     assert fired(TAKE + "mov.u32 %r40, 0;\n" + TAKEN + SYNC + FREE, "W") == {"TL-09"}
+
+
+def test_an_ordinary_overwrite_of_an_operand() -> None:
+    """After the commit that is order; the fence between the proxies is a formal matter."""
+    start = one(MMA + DONE, 1) + OVER
+    assert fired(start + CLEAR + SYNC + FREE) == set()
+    assert fired(start + CLEAR + SYNC + FREE, "W") == {"PX-07"}
+    assert fired(start + FENCE + CLEAR + SYNC + FREE, "W") == set()

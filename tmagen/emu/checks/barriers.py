@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmagen.emu.checks.clocks import ORDER, TENSOR, Clocks, Lanes, Vector
+from tmagen.emu.checks.clocks import ORDER, SCOPE, TENSOR, Clocks, Lanes, Vector
+from tmagen.emu.checks.flags import Publication, masked
 from tmagen.emu.state.barriers import NamedBarrier
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
 from tmagen.emu.state.mbarrier import MBarrier
@@ -57,12 +58,20 @@ class WatchedBarrier(MBarrier):
             return True
         return agent.inits is not None and bool(agent.inits[self.init] >= self.init_clock)
 
-    def released_by(self, agent: Lanes, *, relaxed: bool) -> None:
-        """An arrival publishes what the thread knows; a relaxed one publishes tensor memory alone."""
+    def released_by(self, agent: Lanes, *, relaxed: bool, narrow: bool = False, far: bool = False) -> None:
+        """An arrival publishes what the thread knows; a relaxed one publishes tensor memory, and what the thread knew
+        at a fence before it. `far`: it comes from another CTA; `narrow`: and its scope does not include this one.
+        """
+        clocks = self.watch.clocks
+        for scope, vector in agent.released if relaxed or narrow else ():
+            if scope >= far:
+                np.maximum(self.release, clocks.fitted(vector), out=self.release)
         if relaxed:
-            start = TENSOR * self.watch.clocks.capacity
-            part = self.release[start:]
-            np.maximum(part, agent.vector[start:], out=part)
+            start = TENSOR * clocks.capacity
+            part = self.release[start : start + clocks.capacity]
+            np.maximum(part, agent.vector[start : start + clocks.capacity], out=part)
+        elif narrow:
+            np.maximum(self.release, masked(agent.vector, SCOPE, clocks.is_far), out=self.release)
         else:
             np.maximum(self.release, agent.vector, out=self.release)
 
@@ -85,7 +94,7 @@ class WatchedBarrier(MBarrier):
         capacity = clocks.capacity
         results = self.carried if self.carried is not None else clocks.zeros()
         for component, clock in ended.items():
-            for row in (ORDER, TENSOR):
+            for row in (ORDER, TENSOR, SCOPE):
                 at = row * capacity + component
                 if results[at] < clock:
                     results[at] = clock
@@ -114,10 +123,11 @@ class WatchedBarrier(MBarrier):
             agent.join(self.done)
             return
         start = TENSOR * capacity
-        part = agent.vector[start:]
-        np.maximum(part, self.done[start:], out=part)
+        part = agent.vector[start : start + capacity]
+        np.maximum(part, self.done[start : start + capacity], out=part)
         if self.results is not None:
             agent.join(self.results)
+        agent.observe(Publication(self.watch.number, self.watch.cta, 1, self.done, None), 1)
 
 
 class WatchedClusterBarrier(ClusterBarrier):

@@ -5,8 +5,10 @@ A component of a clock belongs to a set of lanes that have done the same so far,
 or to a stream of asynchronous operations that end in an order that somebody waits for: the MMAs of a thread, its bulk
 stores, a warp's loads of tensor memory. So one number says how much of a stream is known to be complete.
 
-A vector holds four rows: ORDER, what happens before; SHARED and GLOBAL, the ordinary accesses that a proxy fence has
-made visible to the asynchronous proxy; TENSOR, what happens before for tensor memory, where relaxed barriers count.
+A vector holds six rows: ORDER, what happens before; SHARED and GLOBAL, the ordinary accesses that a proxy fence has
+made visible to the asynchronous proxy; TENSOR, what happens before for tensor memory, where relaxed barriers count;
+SCOPE, what happens before without arrivals on another CTA's mbarrier whose scope is the own CTA; MAPS, the accesses
+that a fence has released to those who read tensor maps.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-ORDER, SHARED, GLOBAL, TENSOR = range(4)
-ROWS = 4
+ORDER, SHARED, GLOBAL, TENSOR, SCOPE, MAPS = range(6)
+ROWS = 6
+_MOST_OBSERVED = 64
 Vector = npt.NDArray[np.int64]
 
 
@@ -36,18 +39,23 @@ class Clocks:
         self.capacity = capacity
         self.names: list[str] = []
         self.is_async: Vector = np.zeros(capacity, np.int64)  # 1 for components that are no threads
+        self.is_far: Vector = np.zeros(capacity, np.int64)  # 1 where an arrive of any scope tells other CTAs of it
         self.holders: list[Holder] = []
         # By component of a thread's tensor core work: up to where others may go on in its pipeline.
         self.handed: dict[int, int] = {}
 
-    def component(self, name: str, *, threads: bool = False) -> int:
-        """A new component, of threads or of asynchronous work. Vectors that have no room for it are replaced."""
+    def component(self, name: str, *, threads: bool = False, generic: bool = False) -> int:
+        """A new component, of threads or of asynchronous work, which may be of the ordinary proxy. Vectors that have
+        no room for it are replaced.
+        """
         if len(self.names) == self.capacity:
             for holder in self.holders:
                 holder.widen(2 * self.capacity)
             self.is_async = np.concatenate([self.is_async, np.zeros(self.capacity, np.int64)])
+            self.is_far = np.concatenate([self.is_far, np.zeros(self.capacity, np.int64)])
             self.capacity *= 2
         self.is_async[len(self.names)] = not threads
+        self.is_far[len(self.names)] = not (threads or generic)
         self.names.append(name)
         return len(self.names) - 1
 
@@ -84,8 +92,8 @@ class Lanes:
         self.mask = mask
         self.component = component
         self.adopt(vector)
-        self.released: Vector | None = None  # at the last fence that releases
-        self.observed: Vector | None = None  # what relaxed loads saw since the last fence that acquires
+        self.released: tuple[tuple[int, Vector], ...] = ()  # (scope, what was known) at the last fences that release
+        self.observed: tuple[tuple[Any, int], ...] = ()  # (publication, scope) seen by relaxed loads, not acquired yet
         self.inits: Vector | None = None  # up to which clocks of other threads their mbarrier.init is visible
         self.fenced = True  # a tcgen05.fence::after_thread_sync has followed the last wait
 
@@ -97,6 +105,15 @@ class Lanes:
         """Learn what `other` knows."""
         np.maximum(self.vector, other, out=self.vector)
 
+    def release(self, scope: int) -> None:
+        """A fence that releases."""
+        self.released = (*(entry for entry in self.released if entry[0] > scope), (scope, self.vector.copy()))
+
+    def observe(self, publication: Any, scope: int) -> None:
+        """A relaxed load has seen what was published; a fence may acquire it."""
+        if not any(seen is publication and wide >= scope for seen, wide in self.observed):
+            self.observed = (*self.observed, (publication, scope))[-_MOST_OBSERVED:]
+
     def learn_inits(self, inits: Vector | None) -> None:
         """Learn which mbarrier.init are visible."""
         if inits is not None:
@@ -107,9 +124,9 @@ class Lanes:
         known = self.known
         if known[component] < clock:
             known[component] = clock
-        component += TENSOR * capacity
-        if known[component] < clock:
-            known[component] = clock
+        for place in (component + TENSOR * capacity, component + SCOPE * capacity):
+            if known[place] < clock:
+                known[place] = clock
 
     def carried(self, clocks: Clocks) -> Vector:
         """What the end of an operation that these lanes issue now implies: asynchronous work that they know to be
@@ -122,14 +139,15 @@ class Lanes:
         np.multiply(self.vector[:capacity], clocks.is_async, out=order)
         np.maximum(order, fenced, out=order)
         rows[SHARED * capacity : (SHARED + 1) * capacity] = fenced
-        rows[TENSOR * capacity :] = order
+        rows[TENSOR * capacity : (TENSOR + 1) * capacity] = order
+        rows[SCOPE * capacity : (SCOPE + 1) * capacity] = order
         return rows
 
     def tick(self, capacity: int) -> None:
         """What these lanes do from now on is not part of what they have published."""
         known, at = self.known, self.component
         known[at] += 1
-        known[TENSOR * capacity + at] = known[at]
+        known[TENSOR * capacity + at] = known[SCOPE * capacity + at] = known[at]
 
     def fence(self, row: int, capacity: int) -> None:
         """A proxy fence: all that is known by now is visible to the asynchronous proxy."""
@@ -149,7 +167,8 @@ class WarpLanes:
         self.name = f"{prefix}warp {index}"
         component = clocks.component(self.name, threads=True)
         vector = clocks.zeros()
-        vector[component] = vector[TENSOR * clocks.capacity + component] = 1
+        for row in (ORDER, TENSOR, SCOPE):
+            vector[row * clocks.capacity + component] = 1
         self.groups = [Lanes(self, mask, component, vector)]
         self._by_mask: dict[int, tuple[Lanes, ...]] = {}
         self._free: list[int] = []
@@ -200,6 +219,9 @@ class WarpLanes:
                     first.join(other.vector)
                     first.mask |= other.mask
                     first.learn_inits(other.inits)
+                    first.released += other.released
+                    for publication, scope in other.observed:
+                        first.observe(publication, scope)
                     first.fenced = first.fenced and other.fenced
                     self.groups.remove(other)
                     self._free.append(other.component)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who wrote, and who read, which bytes of global memory, in one CTA or another.
 
-Each allocation has two arrays of one number per byte, sparse and shared between processes: the last write and the last
-read. What is only ever read costs a note per box. CTAs of a launch are unordered, except where a kernel has atomics or
-strong accesses in global memory: what CTAs tell each other that way is not followed, and is not judged.
+Each allocation has two arrays of one number per byte, sparse and shared between processes: the last write and the reads
+since, or several writes that need no order among themselves. A number stands for one access or for a set of them. What
+is only ever read costs a note per box. CTAs of different clusters are ordered by what they tell each other through
+global memory alone (`flags`); where a kernel has nothing to tell with, the CTAs of a launch may be split over
+processes, and an access of another process is one of another CTA.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tmagen.emu import tma
+from tmagen.emu import tensormap, tma
 from tmagen.emu.checks import races
-from tmagen.emu.checks.clocks import GLOBAL, Lanes
+from tmagen.emu.checks.clocks import GLOBAL, MAPS, ORDER, ROWS, Lanes
 from tmagen.emu.checks.predecessor import Before
 from tmagen.emu.checks.races import GLOBAL_MEMORY, Verdict
-from tmagen.emu.checks.shadow import Access
+from tmagen.emu.checks.shadow import Access, covers
 from tmagen.emu.isa.values import ND
 from tmagen.emu.memory import Allocation, GlobalMemory
 from tmagen.emu.state.convergence import Fragment, lane_set, pick
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Watch
 
 _PROCESSES = 256
+_MOST = 64  # accesses of one byte that are kept where nothing orders them
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 Numbers = npt.NDArray[np.uint32]
 
@@ -56,13 +59,14 @@ def _sparse(nbytes: int) -> Numbers:
 class GlobalShadow:
     """All of a launch's global memory."""
 
-    def __init__(self, memory: GlobalMemory, before: Before | None = None, *, between_ctas: bool) -> None:
+    def __init__(self, memory: GlobalMemory, before: Before | None = None, *, follows: bool) -> None:
         self.memory = memory
         self.before = before
-        self.between_ctas = between_ctas
+        self.follows = follows  # CTAs may tell each other something through global memory
         self.process = 0
+        self.is_split = False  # other processes run CTAs of the launch too
         self._shadows = {id(allocation): _Shadow(allocation) for allocation in memory.allocations}
-        self._accesses: list[Access] = []
+        self._accesses: list[Access | tuple[int, ...]] = []  # one access, or the numbers of several
 
     def _shadow(self, allocation: Allocation) -> _Shadow:
         found = self._shadows.get(id(allocation))
@@ -70,10 +74,22 @@ class GlobalShadow:
             found = self._shadows[id(allocation)] = _Shadow(allocation)
         return found
 
-    def _number(self, access: Access, watch: Watch) -> int:
-        access.cluster = watch.number
+    def _number(self, access: Access | tuple[int, ...]) -> int:
         self._accesses.append(access)
         return len(self._accesses) * _PROCESSES + self.process
+
+    def _members(self, number: int) -> tuple[int, ...]:
+        """The accesses that a number stands for. Those of another process are one that is not known."""
+        index, process = divmod(number, _PROCESSES)
+        if process != self.process:
+            return (number,)
+        entry = self._accesses[index - 1]
+        return entry if entry.__class__ is tuple else (number,)
+
+    def _access(self, number: int) -> Access | None:
+        """One access; None for one of another process."""
+        index, process = divmod(number, _PROCESSES)
+        return self._accesses[index - 1] if process == self.process else None  # type: ignore[return-value]
 
     # --- what accesses there are --------------------------------------------------------------------------------------
 
@@ -126,6 +142,53 @@ class GlobalShadow:
         if shadow is not None:
             self._touch(watch, agent, note, shadow, view, storing)
 
+    def map_read(self, watch: Watch, agent: Lanes, note: Access, address: int) -> None:
+        """A tensor copy reads a map that lies in global memory."""
+        shadow = self._shadow(self.memory.find(address, tensormap.NBYTES))
+        start = address - shadow.address
+        where = slice(start, start + tensormap.NBYTES)
+        note.cluster = watch.number
+        if shadow.flags[0]:
+            before = shadow.writes[where]
+            for number in np.unique(before).tolist() if before.any() else ():
+                for member in self._members(number) if number else ():
+                    self._check_map(watch, agent, note, self._access(member), address, before == number, shadow)
+        if shadow.flags[0] or watch.session.makes_maps:
+            self._add(shadow, shadow.reads, where, note, agent)
+
+    def _check_map(
+        self, watch: Watch, agent: Lanes, second: Access, first: Access | None, address: int, hit: Any, shadow: _Shadow
+    ) -> None:
+        """The map was written during the launch."""
+        if first is None:
+            self._across(watch, agent, first, second, "RAW", hit, shadow)
+            return
+        what, change = races.NOUNS[second.kind].rstrip(","), races.NOUNS[first.kind]
+        if not self._knows(watch, agent.known, first):
+            edge = f"nothing orders the {what} after the {change}"
+        else:
+            acquired = [v for component, clock, v in watch.maps.get(address, ()) if agent.known[component] >= clock]
+            if any(self._knows(watch, vector, first, MAPS) for vector in acquired):
+                return
+            if any(self._knows(watch, vector, first) for vector in acquired):
+                edge = (
+                    "no fence.proxy.tensormap::generic.release and no tensormap.cp_fenceproxy stands between the "
+                    f"{change} and the fence.proxy.tensormap::generic.acquire of the map"
+                )
+            else:
+                edge = (
+                    f"no fence.proxy.tensormap::generic.acquire of the map at {address:#x}, by a thread of the CTA, "
+                    f"stands between the {change} and the copy"
+                )
+        self._report(watch, agent, Verdict("PX-12", "E", edge), first, second, "RAW", hit, shadow)
+
+    def _knows(self, watch: Watch, vector: Any, first: Access, row: int = ORDER) -> bool:
+        """Whether who knows `vector` is ordered after an access, of whatever cluster, and after a fence of `row`."""
+        if first.cluster != watch.number:
+            return watch.session.flags.knows(watch.number, vector, first, row if row else -1)
+        at = row * (len(vector) // ROWS) + first.component
+        return first.component < len(vector) // ROWS and bool(vector[at] >= first.clock)
+
     def _of_map(self, tmap: TensorMap) -> _Shadow | None:
         try:
             return self._shadow(self.memory.find(tmap.address, 1))
@@ -135,27 +198,62 @@ class GlobalShadow:
     # --- comparison ---------------------------------------------------------------------------------------------------
 
     def _touch(self, watch: Watch, agent: Lanes, note: Access, shadow: _Shadow, where: Any, storing: bool) -> None:
+        note.cluster = watch.number
         written = bool(shadow.flags[0])
         if written:
             before = self._cells(shadow, shadow.writes, where)
             self._compare_all(watch, agent, note, before, "WAW" if storing else "RAW", shadow)
         if not storing:
-            self._put(shadow, shadow.reads, where, self._number(note, watch))
+            self._add(shadow, shadow.reads, where, note, agent)
             return
         if not written:
             shadow.flags[0] = 1
-            self._replay(watch, shadow)
+            self._replay(shadow)
         before = self._cells(shadow, shadow.reads, where)
         self._compare_all(watch, agent, note, before, "WAR", shadow)
-        self._put(shadow, shadow.writes, where, self._number(note, watch))
+        if note.strong:
+            self._add(shadow, shadow.writes, where, note, agent)
+        else:
+            self._put(shadow, shadow.writes, where, self._number(note))
+        if before.any():
+            self._put(shadow, shadow.reads, where, 0)
 
-    def _replay(self, watch: Watch, shadow: _Shadow) -> None:
+    def _replay(self, shadow: _Shadow) -> None:
         """The allocation is written to for the first time: its reads so far have to be known byte by byte."""
         for tmap, coords, note in shadow.boxes.values():
             view = tma.global_view(tmap, self.memory, coords, storing=False)
             if view is not None and view.size:
-                self._accesses.append(note)
-                self._put(shadow, shadow.reads, view, len(self._accesses) * _PROCESSES + self.process)
+                self._add(shadow, shadow.reads, view, note, None)
+
+    def _add(self, shadow: _Shadow, numbers: Numbers, where: Any, note: Access, agent: Lanes | None) -> None:
+        """Put an access beside those before it that nothing orders with it."""
+        number = self._number(note)
+        before = self._cells(shadow, numbers, where)
+        if not before.any():
+            self._put(shadow, numbers, where, number)
+            return
+        values, inverse = np.unique(before, return_inverse=True)
+        joined = np.array([self._joined(value, number, note, agent) for value in values.tolist()], np.uint32)
+        self._put(shadow, numbers, where, joined[inverse].reshape(before.shape))
+
+    def _joined(self, old: int, number: int, note: Access, agent: Lanes | None) -> int:
+        if not old:
+            return number
+        kept = [member for member in self._members(old) if not self._is_covered(member, note, agent)]
+        if not self.follows:
+            # Nothing orders CTAs of different clusters, so that one access of another cluster stands for all of them.
+            others = [member for member in kept if (at := self._access(member)) is None or at.cluster != note.cluster]
+            kept = [*others[-1:], *(member for member in kept if member not in others)]
+        return self._number((*kept[-_MOST:], number)) if kept else number
+
+    def _is_covered(self, member: int, note: Access, agent: Lanes | None) -> bool:
+        """Whether who is ordered after `note` is ordered after an access before it too."""
+        old = self._access(member)
+        if old is None or old.strong != note.strong or old.cluster != note.cluster:
+            return False
+        if covers(note, old):
+            return True
+        return agent is not None and note.generic and old.generic and bool(agent.known[old.component] >= old.clock)
 
     @staticmethod
     def _cells(shadow: _Shadow, numbers: Numbers, where: Any) -> Any:
@@ -167,7 +265,7 @@ class GlobalShadow:
         strides = (*(4 * s for s in where.strides), 4)
         return np.ndarray(shape, np.uint32, numbers, 4 * offset, strides)
 
-    def _put(self, shadow: _Shadow, numbers: Numbers, where: Any, value: int) -> None:
+    def _put(self, shadow: _Shadow, numbers: Numbers, where: Any, value: Any) -> None:
         if isinstance(where, slice) or where.dtype == np.int64:
             numbers[where] = value
         else:
@@ -179,60 +277,57 @@ class GlobalShadow:
         if not before.any():
             return
         for number in np.unique(before).tolist():
-            if number:
-                self._compare(watch, agent, second, number, hazard, before, shadow)
+            for member in self._members(number) if number else ():
+                self._compare(watch, agent, second, self._access(member), hazard, before == number, shadow)
 
     def _compare(
-        self, watch: Watch, agent: Lanes, second: Access, number: int, hazard: str, before: Any, shadow: _Shadow
+        self, watch: Watch, agent: Lanes, second: Access, first: Access | None, hazard: str, hit: Any, shadow: _Shadow
     ) -> None:
-        index, process = divmod(number, _PROCESSES)
-        first = self._accesses[index - 1] if process == self.process else None
         if first is None or first.cluster != watch.number:
-            if self.between_ctas:
-                self._across(watch, agent, first, second, hazard, int((before == number).sum()), shadow)
+            self._across(watch, agent, first, second, hazard, hit, shadow)
             return
         known, capacity = agent.known, watch.clocks.capacity
         if known[first.component] >= first.clock:
-            if not first.generic or second.generic or known[GLOBAL * capacity + first.component] >= first.clock:
+            if watch.prefix and watch.is_narrow(first, second, agent):
+                verdict = races.narrow(first, second, hazard)
+            elif not first.generic or second.generic or known[GLOBAL * capacity + first.component] >= first.clock:
                 return
-            verdict = races.unfenced(watch, first, second, agent, hazard, GLOBAL_MEMORY)
+            else:
+                verdict = races.unfenced(watch, first, second, agent, hazard, GLOBAL_MEMORY)
         elif watch.may_overlap(first, second):
             return
         else:
             verdict = races.unordered(watch, first, second, agent, GLOBAL_MEMORY)
-        self._report(watch, agent, verdict, first, second, hazard, before == number, shadow)
+        self._report(watch, agent, verdict, first, second, hazard, hit, shadow)
 
     def _across(
-        self,
-        watch: Watch,
-        agent: Lanes,
-        first: Access | None,
-        second: Access,
-        hazard: str,
-        nbytes: int,
-        shadow: _Shadow,
+        self, watch: Watch, agent: Lanes, first: Access | None, second: Access, hazard: str, hit: Any, shadow: _Shadow
     ) -> None:
-        """Another CTA touched the bytes before."""
-        if first is not None and first.strong and second.strong:
-            return
-        level, rule = "E", "RC-02"
-        edge = "CTAs of a launch run in any order, and at the same time"
-        verdict = Verdict(rule, level, edge)
+        """A CTA of another cluster touched the bytes before."""
+        flags = watch.session.flags
+        if first is not None:
+            if watch.may_overlap(first, second):
+                return
+            if flags.knows(watch.number, agent.known, first):
+                unfenced = first.generic and not second.generic
+                if unfenced and not flags.knows(watch.number, agent.known, first, GLOBAL):
+                    verdict = races.unfenced(watch, first, second, agent, hazard, GLOBAL_MEMORY)
+                    self._report(watch, agent, verdict, first, second, hazard, hit, shadow)
+                return
         collector = watch.session.collector
-        if collector.seen(rule, level, second.site, first.site if first else None):
+        if collector.seen("RC-02", "E", second.site, first.site if first else None):
             return
-        where = f"{nbytes:,} bytes of the allocation at {shadow.address:#x}"
-        if first is None:
-            verb = {"RAW": "reads what", "WAR": "overwrites what", "WAW": "overwrites what"}[hazard]
-            end = "reads" if hazard == "WAR" else "writes"
-            watch.lint(
-                rule,
-                level,
-                f"{hazard}: {races.NOUNS[second.kind]} {verb} another CTA {end}: {where}; {edge}",
-                site=second.site,
-            )
-        else:
-            watch.found(verdict, first, second, agent, f"{hazard}", where + ", by another CTA")
+        where = f"{int(hit.sum()):,} bytes of the allocation at {shadow.address:#x}"
+        edge = "CTAs of a launch run in any order, and at the same time"
+        if first is not None:
+            verdict = Verdict("RC-02", "E", flags.shortfall(first) or races.scope_edge(first, second) or edge)
+            if first.kind == "map_read":
+                verdict = races.unordered(watch, first, second, agent, GLOBAL_MEMORY)
+            watch.found(verdict, first, second, agent, hazard, f"{where}, by another CTA")
+            return
+        verb, end = ("reads", "writes") if hazard == "RAW" else ("overwrites", "reads" if hazard == "WAR" else "writes")
+        message = f"{hazard}: {races.NOUNS[second.kind]} {verb} what another CTA {end}: {where}; {edge}"
+        watch.lint("RC-02", "E", message, site=second.site)
 
     def _report(
         self, watch: Watch, agent: Lanes, verdict: Verdict, first: Access, second: Access, hazard: str, hit: Any,
@@ -247,20 +342,17 @@ class GlobalShadow:
         watch.found(verdict, first, second, agent, hazard, where)
 
     def ends(self, watch: Watch | None) -> None:
-        """All CTAs have run, in every process: reads before another CTA's writes are known only now."""
-        if watch is None or not self.between_ctas:
+        """All CTAs have run, in every process: what other processes wrote to bytes that this one only read."""
+        if watch is None or not self.is_split:
             return
+        agent = watch.warps[0].groups[0]
         for shadow in self._shadows.values():
-            if not shadow.flags[0]:
-                continue
-            for tmap, coords, note in shadow.boxes.values():
+            for tmap, coords, note in shadow.boxes.values() if shadow.flags[0] else ():
                 view = tma.global_view(tmap, self.memory, coords, storing=False)
                 if view is None or not view.size:
                     continue
                 before = self._cells(shadow, shadow.writes, view)
                 for number in np.unique(before).tolist() if before.any() else ():
-                    index, process = divmod(number, _PROCESSES)
-                    first = self._accesses[index - 1] if process == self.process else None
-                    if number and (first is None or first.cluster != note.cluster):
-                        agent = watch.warps[0].groups[0]
-                        self._across(watch, agent, first, note, "RAW", int((before == number).sum()), shadow)
+                    first = self._access(self._members(number)[-1]) if number else note
+                    if first is None or first.cluster != note.cluster:
+                        self._across(watch, agent, first, note, "RAW", before == number, shadow)

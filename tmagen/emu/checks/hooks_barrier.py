@@ -90,10 +90,13 @@ _Released = list[tuple[Lanes, WatchedBarrier, int]]
 
 
 def _release(watch: Watch, frag: Fragment, address: Any, what: str) -> _Released:
-    relaxed = watch.site_of(frag).relaxed
+    site = watch.site_of(frag)
+    relaxed = site.relaxed
+    far = frag.warp.cta is not watch.cta
+    narrow = far and not site.scope
     found: _Released = []
     for agent, barrier in _targets(watch, frag, address, what):
-        barrier.released_by(agent, relaxed=relaxed)
+        barrier.released_by(agent, relaxed=relaxed, narrow=narrow, far=far)
         if barrier.phase > barrier.last_waited and barrier.phase:
             watch.lint(
                 "MB-22", "W",

@@ -8,8 +8,8 @@ from typing import Any
 from tmagen.emu.checks import hooks_barrier, tensor_rules
 from tmagen.emu.checks.barriers import WatchedClusterBarrier
 from tmagen.emu.checks.hooks_barrier import use
-from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of
-from tmagen.emu.checks.hooks_memory import lane_cells, shared
+from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of, use_of_map
+from tmagen.emu.checks.hooks_memory import flag, lane_cells, shared
 from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan, reads_factors
 from tmagen.emu.checks.peers import visit
 from tmagen.emu.checks.watch import Watch
@@ -25,6 +25,8 @@ from tmagen.emu.state.remote import each_cta, receivers, within
 def _touch(frag: Fragment, cta: Any, address: Any, nbytes: int, kind: str) -> None:
     for peer, at in each_cta(frag, cta, address):
         shared(peer.watch, frag, at, nbytes, kind)
+    if cta.watch.site.strong:
+        flag(cta.watch, frag, "cluster", address, loads=kind == "ld", stores=kind == "st")
 
 
 def ld_cluster(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
@@ -136,6 +138,7 @@ def cluster_load(
             theirs.lands(target, note)
             theirs.writes(theirs.shared, footprint, note, agent)
             watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
+            use_of_map(watch, agent, lane, pick(tmap_address, lane), target.component, target.phase + 1)
     remote.cluster_load(frag, cta, place, tmap_address, coords, barrier, mask, pair)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from tmagen.emu import tma
+from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.hooks_barrier import use
-from tmagen.emu.checks.shadow import Footprint, Index
+from tmagen.emu.checks.shadow import Access, Footprint, Index
 from tmagen.emu.checks.watch import Watch
+from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.state import issue
 from tmagen.emu.state.convergence import Fragment, pick
 from tmagen.emu.tensormap import TensorMap
@@ -41,6 +43,14 @@ def box_of(watch: Watch, tmap: TensorMap, place: int) -> Footprint | None:
     return watch.shared.footprint(key, cells)
 
 
+def use_of_map(watch: Watch, agent: Lanes, lane: int, address: int, component: int, clock: int) -> None:
+    """A copy is issued that reads the map at an address, and is over for whoever knows `component` at `clock`."""
+    if address < PARAM_WINDOW:
+        watch.session.memory.map_read(
+            watch, agent, watch.operation("map_read", agent, lane, component, clock), address
+        )
+
+
 def tma_load(
     frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...], barrier: Any, mask: Any
 ) -> None:
@@ -58,6 +68,7 @@ def tma_load(
         watch.lands(target, note)
         watch.writes(watch.shared, footprint, note, agent)
         watch.session.memory.box(watch, agent, note, tmap, signed_of(coords, lane), storing=False)
+        use_of_map(watch, agent, lane, pick(tmap_address, lane), target.component, target.phase + 1)
     issue.tma_load(frag, cta, place, tmap_address, coords, barrier, mask)
 
 
@@ -76,6 +87,7 @@ def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: t
         stream.count += 1
         note = watch.operation("tma_store", agent, lane, stream.read, stream.count)
         watch.reads(watch.shared, footprint, note, agent)
+        use_of_map(watch, agent, lane, pick(tmap_address, lane), stream.read, stream.count)
         # A whole warp that executes a store of one box writes the same bytes to the same place: no race worth the name,
         # and shipping kernels do it.
         if (same := (id(tmap), source, where)) in stored:
@@ -124,6 +136,47 @@ def bulk_store(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any) -
         note = watch.operation("bulk_store", agent, lane, stream.complete, stream.count)
         watch.session.memory.span(watch, agent, note, pick(target, lane), count, storing=True)
     issue.bulk_store(frag, cta, target, place, nbytes)
+
+
+def tma_reduce(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: tuple[Any, ...], name: str) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        tmap = cta.tensor_map(pick(tmap_address, lane))
+        where = signed_of(coords, lane)
+        footprint = box_of(watch, tmap, cta.own(pick(place, lane)))
+        if footprint is None or tmap.rank != len(coords) or min(where) < 0:
+            continue
+        agent = watch.agent(frag, lane)
+        note = _reduction(watch, frag, lane, agent, footprint)
+        stream = watch.bulk_stream(frag.warp.index, lane)
+        use_of_map(watch, agent, lane, pick(tmap_address, lane), stream.read, stream.count)
+        watch.session.memory.box(watch, agent, note, tmap, where, storing=True)
+    issue.tma_reduce(frag, cta, place, tmap_address, coords, name)
+
+
+def bulk_reduce(frag: Fragment, cta: Any, target: Any, place: Any, nbytes: Any, name: str, kind: str) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        count = pick(nbytes, lane)
+        footprint = span_of(watch, cta.own(pick(place, lane)), count)
+        if footprint is None:
+            continue
+        agent = watch.agent(frag, lane)
+        note = _reduction(watch, frag, lane, agent, footprint)
+        watch.session.memory.span(watch, agent, note, pick(target, lane), count, storing=True)
+    issue.bulk_reduce(frag, cta, target, place, nbytes, name, kind)
+
+
+def _reduction(watch: Watch, frag: Fragment, lane: int, agent: Lanes, source: Footprint) -> Access:
+    """A reduction reads its source like a store. What it does to global memory is atomic, element by element (PTX ISA,
+    "cp.reduce.async.bulk": relaxed, of .gpu scope): this access is returned.
+    """
+    stream = watch.bulk_stream(frag.warp.index, lane)
+    stream.count += 1
+    watch.reads(watch.shared, source, watch.operation("reduce", agent, lane, stream.read, stream.count), agent)
+    note = watch.operation("reduce", agent, lane, stream.complete, stream.count)
+    note.strong = True
+    return note
 
 
 def bulk_commit(frag: Fragment, cta: Any = None) -> None:

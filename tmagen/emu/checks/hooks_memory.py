@@ -14,7 +14,7 @@ from tmagen.emu.checks.shadow import Index
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
 from tmagen.emu.isa.values import M32, ND
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import Fragment, lane_set
 from tmagen.emu.state.remote import each_cta
 
 
@@ -55,28 +55,15 @@ def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, v
                 memory.read(footprint, note)
 
 
-def _flag(watch: Watch, frag: Fragment, space: str, address: Any, *, loads: bool, stores: bool) -> None:
-    """The order that strong accesses make: a value that is read publishes what its writer knew (PTX ISA, "Release and
-    Acquire Patterns").
-    """
-    site = watch.site_of(frag)
-    atomic = loads and stores
-    for agent in watch.agents(frag):
-        for place in {pick(address, lane) for lane in lane_set(agent.mask & frag.lanes.mask).lanes}:
-            key = (space, place)
-            seen = watch.flags.get(key)
-            published = agent.vector if site.releases else agent.released
-            if stores and published is not None:
-                watch.flags[key] = published.copy() if seen is None or not atomic else np.maximum(seen, published)
-            elif stores and not atomic:
-                watch.flags.pop(key, None)
-            if loads and seen is not None:
-                if site.acquires:
-                    agent.join(seen)
-                elif site.instruction.parts[0] != "red":
-                    agent.observed = seen.copy() if agent.observed is None else np.maximum(agent.observed, seen)
-        if stores and site.releases:
-            watch.tick(agent)
+def flag(watch: Watch, frag: Fragment, space: str, address: Any, *, loads: bool, stores: bool) -> None:
+    """What a strong access publishes, and learns."""
+    flags = watch.session.flags
+    if space == "cluster":
+        for peer, at in each_cta(frag, watch.cta, address):
+            flags.touch(peer.watch, frag, peer.watch.flags, at, loads=loads, stores=stores)
+    elif space in ("shared", "global"):
+        table = flags.memory if space == "global" else watch.flags
+        flags.touch(watch, frag, table, address, loads=loads, stores=stores)
 
 
 def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) -> None:
@@ -87,8 +74,8 @@ def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) 
     elif space == "cluster":
         for peer, at in each_cta(frag, watch.cta, address):
             shared(peer.watch, frag, at, nbytes, "ld")
-    if watch.site_of(frag).strong and space in ("shared", "global"):
-        _flag(watch, frag, space, address, loads=True, stores=False)
+    if watch.site_of(frag).strong:
+        flag(watch, frag, space, address, loads=True, stores=False)
 
 
 def _stored(value: Any, frag: Fragment) -> Any:
@@ -110,8 +97,8 @@ def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int,
     elif space == "cluster":
         for peer, at in each_cta(frag, watch.cta, address):
             shared(peer.watch, frag, at, nbytes, "st")
-    if watch.site_of(frag).strong and space in ("shared", "global"):
-        _flag(watch, frag, space, address, loads=False, stores=True)
+    if watch.site_of(frag).strong:
+        flag(watch, frag, space, address, loads=False, stores=True)
 
 
 def ld_shared(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
@@ -202,6 +189,5 @@ def atomic(
             shared(peer.watch, frag, place, nbytes, "atom")
     elif where == "global":
         watch.session.memory.lanes(watch, frag, at, nbytes, "atom")
-    if where in ("shared", "global"):
-        _flag(watch, frag, where, at, loads=True, stores=True)
+    flag(watch, frag, where, at, loads=True, stores=True)
     return old

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes
 from tmagen.emu.checks.shadow import Access
+from tmagen.emu.checks.sites import SCOPE_NAMES
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Watch
@@ -15,14 +16,16 @@ if TYPE_CHECKING:
 SHARED_MEMORY, TENSOR_MEMORY, GLOBAL_MEMORY = "shared", "tensor", "global"
 
 NOUNS = {
+    "map_st": "write of a tensor map", "map_read": "TMA copy, which reads its tensor map,",
     "ld": "load", "st": "store", "atom": "atomic", "alloc": "tcgen05.alloc", "tma_load": "TMA load",
     "bulk_load": "bulk load", "tma_store": "TMA store", "bulk_store": "bulk store", "mma": "MMA", "wgmma": "wgmma",
     "tmem_ld": "tcgen05.ld", "tmem_cp": "tcgen05.cp", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
-    "st_async": "st.async", "cp_async": "cp.async", "try_cancel": "clusterlaunchcontrol.try_cancel",
+    "reduce": "bulk reduction", "st_async": "st.async", "cp_async": "cp.async",
+    "try_cancel": "clusterlaunchcontrol.try_cancel",
 }  # fmt: skip
 _LOADS = ("tma_load", "bulk_load")
 COPIES = (*_LOADS, "st_async")
-_STORES = ("tma_store", "bulk_store")
+_STORES = ("tma_store", "bulk_store", "reduce")
 _TENSOR_WORK = ("mma", "tmem_cp")
 
 
@@ -112,24 +115,54 @@ def _global(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
     if first.kind in _STORES:
         waited = f"nothing orders the {what} after a cp.async.bulk.wait_group by the thread that issued the store"
         return Verdict("BG-08" if second.kind in _STORES else "BG-09", "E", f"{waited} (.read is not enough)")
+    if first.kind == "map_read":
+        return Verdict("PX-13", "E", f"nothing orders the {what} after the end of the copy that uses the map")
     if first.kind in _LOADS:
         return Verdict("TM-37", "E", watch.phase_edge(first, agent, what))
     return Verdict("RC-02", "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
 
 
 def unfenced(watch: Watch, first: Access, second: Access, agent: Lanes, hazard: str, space: str) -> Verdict:
-    """An ordinary access, and an asynchronous one that comes after it with no proxy fence on the way."""
+    """Accesses by different proxies, in order, with no proxy fence on the way."""
     what = NOUNS[second.kind]
+    if not first.generic:
+        edge = f"no fence.proxy.async stands between the end of the {NOUNS[first.kind]} and the {what}"
+        return Verdict("PX-07", "W", edge)
     fence = "fence.proxy.async" + (".global" if space == GLOBAL_MEMORY else "")
     edge = f"no {fence} by a thread on the way stands between the {NOUNS[first.kind]} and the {what}"
     if hazard == "WAR":
-        return Verdict("PX-03", "R" if _was_used(watch, first, agent, ORDER) else "E", edge)
+        rule = "PX-15" if second.kind == "try_cancel" else "PX-03"
+        return Verdict(rule, "R" if _was_used(watch, first, agent, ORDER) else "E", edge)
     if space == GLOBAL_MEMORY:
         return Verdict("PX-09", "E", edge)
     if hazard == "RAW":
         return Verdict("PX-01", "E", edge)
     # The address of an allocation is read back before its place is given to something else, and compilers rely on it.
     return Verdict("PX-02", "R" if first.kind == "alloc" else "E", edge)
+
+
+def scope_edge(first: Access, second: Access) -> str | None:
+    """Two strong accesses that race as a scope is too narrow."""
+    if not (first.strong and second.strong):
+        return None
+    name = SCOPE_NAMES[min(first.site.scope, second.site.scope)]
+    return f"the scope of one of them, .{name}, does not include the thread of the other"
+
+
+def narrow(first: Access, second: Access, hazard: str) -> Verdict:
+    """An access of another CTA that is ordered before by arrivals on an mbarrier whose scope is their own CTA alone."""
+    edge = (
+        f"the arrive that orders the {NOUNS[second.kind]} after the {NOUNS[first.kind]} is of .cta scope, which leaves "
+        "out the CTA of its mbarrier; .release.cluster does not"
+    )
+    return Verdict("MB-35", "E", edge) if hazard == "RAW" else Verdict("MB-34", "W", edge)
+
+
+def is_bare(first: Access, hazard: str) -> bool:
+    """Whether the end of an asynchronous read says nothing to the ordinary proxy: that of bulk copies and of wgmma does
+    (PTX ISA, "Async proxy"), of tcgen05 no text says it.
+    """
+    return hazard == "WAR" and first.kind in ("mma", "tmem_cp")
 
 
 def is_ordered(watch: Watch, first: Access, agent: Lanes, space: str) -> bool:

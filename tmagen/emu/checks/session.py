@@ -8,6 +8,7 @@ from typing import Any
 from tmagen.emu.checks.barriers import WatchedClusterBarrier
 from tmagen.emu.checks.clocks import Clocks
 from tmagen.emu.checks.finding import Collector, Finding
+from tmagen.emu.checks.flags import Flags
 from tmagen.emu.checks.global_memory import GlobalShadow
 from tmagen.emu.checks.predecessor import Before
 from tmagen.emu.checks.shadow import Parts
@@ -27,12 +28,14 @@ class Session:
     ) -> None:
         self.program = program
         self.sites = sites_of(program)
+        self.makes_maps = any(site.instruction.parts[0] == "tensormap" for site in self.sites)
         self.end_site = self.sites[-1]
         self.collector = Collector(strict=strict)
         self.shared_parts = Parts(-(-shared_bytes // 16) * 16)
         self.tensor_parts = Parts(LANES * COLUMNS)
         before = None if launch.predecessor is None else Before(launch.predecessor)
-        self.memory = GlobalShadow(memory, before, between_ctas=not program.uses_global_atomics)
+        self.flags = Flags()
+        self.memory = GlobalShadow(memory, before, follows=program.uses_global_atomics)
         self.capacity = 0
         self._number = 0
         self._clocks = Clocks(FIRST_CAPACITY)

@@ -183,7 +183,7 @@ class Shadow:
             old = reads[part]
             joined = new.get(old)
             if joined is None:
-                joined = new[old] = (*(r for r in old if not _covers(access, r)), access)
+                joined = new[old] = (*(r for r in old if not covers(access, r)), access)
             reads[part] = joined
 
     def touched_by(self, footprint: Footprint, access: Access) -> Index:
@@ -192,5 +192,6 @@ class Shadow:
         return self.parts.cells_of(parts)
 
 
-def _covers(new: Access, old: Access) -> bool:
+def covers(new: Access, old: Access) -> bool:
+    """Whether `old` is over when `new` is, as both are of one stream or one thread."""
     return new.component == old.component and new.strong == old.strong and (new.site is old.site or not old.generic)

@@ -18,8 +18,22 @@ _RELEASES = (
 # What may overwrite memory by itself, right after the load.
 _OVERWRITES = ("cp.async.bulk", "tcgen05.mma", "tcgen05.dealloc", "wgmma.mma_async")
 _ENDS = ("ret", "exit", "trap")
+SCOPE_NAMES = ("cta", "cluster", "gpu", "sys")
+_SCOPES = {"cta": 0, "cluster": 1, "gpu": 2, "gl": 2, "sys": 3}
 _MOST_STEPS = 20_000
 _MOST_RELEASES = 12
+
+
+def scope_of(instruction: Instruction) -> int:
+    """The scope of an instruction, or what the PTX ISA gives it where it names none: .gpu for atomics, .sys for
+    volatile accesses, .cta for mbarriers.
+    """
+    for part in instruction.parts[1:]:
+        if part in _SCOPES:
+            return _SCOPES[part]
+    if instruction.parts[0] in ("atom", "red", "cp"):
+        return _SCOPES["gpu"]
+    return _SCOPES["sys" if instruction.parts[0] in ("ld", "st") else "cta"]
 
 
 class Flow:
@@ -131,6 +145,7 @@ class Site:
         self.acquires = not parts.isdisjoint(("acquire", "acq_rel"))
         self.releases = not parts.isdisjoint(("release", "acq_rel"))
         self.collector = next((part[14:] for part in instruction.parts if part.startswith("collector::a::")), "")
+        self.scope = scope_of(instruction)  # place in SCOPE_NAMES
 
     @cached_property
     def releases_before_use(self) -> int | None:

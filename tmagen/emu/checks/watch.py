@@ -5,17 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tmagen.emu.checks import peers, races, tensor_rules
+from tmagen.emu.checks import exits, peers, races, tensor_rules
 from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
-from tmagen.emu.checks.clocks import GLOBAL, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
+from tmagen.emu.checks.clocks import GLOBAL, MAPS, SCOPE, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
+from tmagen.emu.checks.flags import Publication, scope_needed
+from tmagen.emu.checks.places import shared_text, tensor_text, thread_text
 from tmagen.emu.checks.races import COPIES, NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
-from tmagen.emu.isa.values import M32
 from tmagen.emu.report import lanes_text
 from tmagen.emu.state.convergence import Fragment, lane_set
-from tmagen.emu.tmem import COLUMNS, LANES
+from tmagen.emu.tmem import COLUMNS
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.session import Session
@@ -61,7 +62,7 @@ class Watch:
         self.prefix = "" if cta.cluster.size == 1 else f"{cta.title} "
         self.barriers: list[WatchedBarrier] = []
         self.named = [WatchedNamed(self, number) for number in range(16)]
-        self.flags: dict[tuple[str, int], Vector] = {}  # what atomics and strong stores have published, by place
+        self.flags: dict[int, Publication] = {}  # in shared memory, by place
         self.warps: list[WarpLanes] = []
         for index in range(cta.nwarps):
             mask = (1 << min(32, cta.nthreads - 32 * index)) - 1
@@ -75,6 +76,8 @@ class Watch:
         self.bulk: dict[int, Stream] = {}
         self.copies: dict[tuple[int, int], Stream] = {}  # cp.async of a warp and some lanes of it
         self.smallest_alloc = COLUMNS
+        # By address of a tensor map: (component, clock, what was known) of each acquire of it.
+        self.maps: dict[int, list[tuple[int, int, Vector]]] = {}
         self.landing: dict[int, tuple[WatchedBarrier, Access]] = {}  # by mbarrier, the last copy to this CTA's memory
         self.unfenced_inits: dict[int, int] = {}  # by warp, lanes whose mbarrier.init no fence.mbarrier_init follows
         self.others_fenced = False  # lanes with no such mbarrier.init executed a fence.mbarrier_init
@@ -93,15 +96,11 @@ class Watch:
         for warp in self.warps:
             for group in warp.groups:
                 group.adopt(clocks.widened(group.vector, capacity))
-                group.released = None if group.released is None else clocks.widened(group.released, capacity)
                 group.inits = None if group.inits is None else clocks.widened(group.inits, capacity)
-                group.observed = None if group.observed is None else clocks.widened(group.observed, capacity)
         for barrier in self.barriers:
             barrier.widen(capacity)
         for named in self.named:
             named.widen(capacity)
-        for place, vector in self.flags.items():
-            self.flags[place] = clocks.widened(vector, capacity)
 
     def agents(self, frag: Fragment) -> tuple[Lanes, ...]:
         """The lanes of a fragment, in groups that have the same past."""
@@ -131,7 +130,7 @@ class Watch:
         return self.sites[number]
 
     def site_of(self, frag: Fragment) -> Site:
-        """The instruction that a fragment runs, of this CTA or another of the cluster."""
+        """The instruction that a fragment runs, which may be of another CTA."""
         number: int = frag.warp.cta.site
         return self.sites[number]
 
@@ -181,7 +180,7 @@ class Watch:
         """The non-bulk copies of some lanes."""
         found = self.copies.get((warp, mask))
         if found is None:
-            component = self.clocks.component(f"cp.async of {self.prefix}{thread_text(warp, mask)}")
+            component = self.clocks.component(f"cp.async of {self.prefix}{thread_text(warp, mask)}", generic=True)
             found = self.copies[warp, mask] = Stream(component, component)
         return found
 
@@ -219,17 +218,15 @@ class Watch:
         else:
             space = SHARED_MEMORY
             if known[first.component] >= first.clock:
-                if not first.generic or second.generic or known[SHARED * capacity + first.component] >= first.clock:
+                if self.prefix and self.is_narrow(first, second, agent):
+                    verdict = races.narrow(first, second, hazard)
+                    self.report(verdict, first, second, agent, hazard, memory, footprint)
                     return
-                self.report(
-                    races.unfenced(self, first, second, agent, hazard, space),
-                    first,
-                    second,
-                    agent,
-                    hazard,
-                    memory,
-                    footprint,
-                )
+                if first.generic == second.generic or known[SHARED * capacity + first.component] >= first.clock:
+                    return
+                if first.generic or races.is_bare(first, hazard):
+                    verdict = races.unfenced(self, first, second, agent, hazard, space)
+                    self.report(verdict, first, second, agent, hazard, memory, footprint)
                 return
         if self.may_overlap(first, second):
             return
@@ -240,8 +237,15 @@ class Watch:
     def may_overlap(self, first: Access, second: Access) -> bool:
         """Whether no order is needed: both are atomic, or both run down one pipeline."""
         if first.strong and second.strong:
-            return True
+            needed = scope_needed(first.cluster, first.who[2], second.cluster, second.who[2])
+            return min(first.site.scope, second.site.scope) >= needed
         return first.pipeline and second.pipeline and first.component == second.component
+
+    def is_narrow(self, first: Access, second: Access, agent: Lanes) -> bool:
+        """Whether what orders an access of another CTA before the next is too narrow a scope."""
+        if not first.generic or first.kind in COPIES or first.who[2] is second.who[2]:
+            return False
+        return bool(agent.known[SCOPE * self.clocks.capacity + first.component] < first.clock)
 
     def phase_edge(self, first: Access, agent: Lanes, what: str, ends: str = "load completes") -> str:
         """Why an operation that completes on an mbarrier is not known to be complete."""
@@ -278,7 +282,7 @@ class Watch:
         if collector.seen(verdict.rule, verdict.level, second.site, first.site):
             return
         cells = memory.touched_by(footprint, first)
-        where = _tensor_text(cells) if memory.is_tensor else _shared_text(memory.cta, cells)
+        where = tensor_text(cells) if memory.is_tensor else shared_text(memory.cta, cells)
         self.found(verdict, first, second, agent, hazard, where)
 
     def found(self, verdict: Verdict, first: Access, second: Access, agent: Lanes, hazard: str, where: str) -> None:
@@ -335,17 +339,30 @@ class Watch:
         for agent in self.agents(frag):
             if name.startswith("fence.proxy.async"):
                 space = name.removeprefix("fence.proxy.async").removeprefix(".")
-                if space in ("", "shared::cta", "shared::cluster"):
+                if space in ("", "shared::cta", "shared::cluster") or space.startswith("::generic"):
                     agent.fence(SHARED, capacity)
                 if space in ("", "global"):
                     agent.fence(GLOBAL, capacity)
                 agent.tick(capacity)
-            elif name.startswith("membar") or not name.startswith(("fence.proxy", "fence.mbarrier_init")):
-                agent.released = agent.vector.copy()
-                if agent.observed is not None:
-                    agent.join(agent.observed)
-                    agent.observed = None
+            elif name.startswith("fence.proxy.tensormap"):
+                agent.fence(MAPS, capacity)
+                agent.release(self.site.scope)
                 agent.tick(capacity)
+            elif not name.startswith(("fence.proxy", "fence.mbarrier_init")):
+                if not name.startswith("fence.release"):
+                    self.acquires(agent, frag)
+                if not name.startswith("fence.acquire"):
+                    agent.release(self.site.scope)
+                agent.tick(capacity)
+
+    def acquires(self, agent: Lanes, frag: Fragment) -> None:
+        """A fence acquires what relaxed loads before it have seen, as far as its scope goes."""
+        scope, flags = self.site.scope, self.session.flags
+        left = []
+        for publication, seen in agent.observed:
+            if not flags.acquire(self, agent, publication, min(scope, seen), frag.warp.cta) and scope < seen:
+                left.append((publication, seen))
+        agent.observed = tuple(left)
 
     def _fence_inits(self, frag: Fragment) -> None:
         index = frag.warp.index
@@ -383,52 +400,7 @@ class Watch:
 
     def ends(self) -> None:
         """The CTA has ended."""
-        self._unobserved_copies()
-        if self.session.memory.before is not None:
-            self.session.memory.before.ends(self)
-        if self.cta.cluster.size > 1:
-            peers.ends(self)
-            peers.check_pairs(self)
-            if self.cta.rank == 0:
-                self._unpaired_arrivals()
-        for thread, stream in self.bulk.items():
-            warp, lane = divmod(thread, 32)
-            done = max((group.known[stream.read] for group in self.warps[warp].groups), default=0)
-            if done < stream.count:
-                self.exit_finding(
-                    "BG-07", "R",
-                    f"the CTA exits while {stream.count - done} bulk stores of warp {warp} lane {lane} may still read "
-                    "its shared memory",
-                )  # fmt: skip
-
-    def _unobserved_copies(self) -> None:
-        """Copies to this CTA's memory whose end no thread of it knows of. One that has not completed at all ends the
-        run, and is told there.
-        """
-        for component, (barrier, copy) in self.landing.items():
-            if barrier.phase < copy.clock:
-                continue
-            seen = max(group.known[component] for warp in self.warps for group in warp.groups)
-            if seen >= copy.clock or self.session.collector.seen("MB-09", "E", copy.site, None):
-                continue
-            last = f"the last phase that one has waited for is {seen - 1}" if seen else "none has waited for any phase"
-            message = (
-                f"the CTA exits, and no thread of it has waited for the {NOUNS[copy.kind]} into its shared memory: it "
-                f"completes on phase {copy.clock - 1} of the {self.clocks.names[component]}; {last}"
-            )
-            place = place_of(copy.site.instruction, self.name(copy))
-            self.session.collector.add(Finding("MB-09", "E", message, place), copy.site, None)
-
-    def _unpaired_arrivals(self) -> None:
-        """Threads that have arrived at the cluster's barrier and never waited."""
-        barrier = self.cta.cluster.barrier
-        for warp, lanes in barrier.owing.items():
-            if lanes and warp in barrier.sites:
-                self.lint(
-                    "CB-01", "E",
-                    f"{warp.cta.title} {thread_text(warp.index, lanes)} ends and has not waited since this arrive",
-                    site=barrier.sites[warp],
-                )  # fmt: skip
+        exits.check(self)
 
     def tmem_relinquish(self, frag: Fragment) -> None:
         """tcgen05.relinquish_alloc_permit, before its effect."""
@@ -443,27 +415,3 @@ class Watch:
                 self.session.collector.add(
                     Finding(rule, level, message, place_of(site.instruction, self.cta.title)), site, None
                 )
-
-
-def thread_text(warp: int, mask: int) -> str:
-    """ "warp 2", "warp 0 lane 0"."""
-    return f"warp {warp}" if mask == M32 else f"warp {warp} {lanes_text(lane_set(mask))}"
-
-
-def _shared_text(cta: Any, cells: Any) -> str:
-    if not cells.size:
-        return "shared memory"
-    low, high = int(cells[0]), int(cells[-1])
-    dense = "" if cells.size == high - low + 1 else ", not all of the bytes between"
-    of = f" of {cta.title}" if cta.cluster.size > 1 else ""
-    return f"{cells.size:,} of {cta.place(low)} to {high:#x}{of}{dense}"
-
-
-def _tensor_text(cells: Any) -> str:
-    if not cells.size:
-        return "tensor memory"
-    columns, lanes = cells // LANES, cells % LANES
-    return (
-        f"tensor memory lanes {int(lanes.min())} to {int(lanes.max())}, "
-        f"columns {int(columns.min())} to {int(columns.max())}"
-    )

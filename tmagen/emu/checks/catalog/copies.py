@@ -116,10 +116,12 @@ add(
     Check(
         "BG-08", "E", "Bulk stores to the same global bytes, unordered",
         "Groups of one thread, and the operations within one group, are unordered with each other until a wait_group "
-        "(without .read) has covered the first.",
-        "A tile is stored twice, the second time with its last columns right.",
+        "(without .read) has covered the first. Reductions need no order among themselves, but one between them and "
+        "stores.",
+        "A tile is stored twice, the second time with its last columns right; a tile is cleared by a store, and then "
+        "added to.",
         "wait_group 0 between them, or store each byte once.",
-        "cp.async.bulk.commit_group", "race",
+        "cp.async.bulk.commit_group; cp.reduce.async.bulk", "race",
     ),
     Check(
         "BG-09", "E", "Global memory read or written before a bulk store to it is complete",

@@ -107,6 +107,25 @@ add(
         "Memory Consistency Model: Release and Acquire Patterns", "race",
     ),
     Check(
+        "MB-34", "W", "Remote arrive of .cta scope orders ordinary accesses",
+        "An arrive on another CTA's mbarrier is .release.cta where it names no scope, and that scope leaves out the "
+        "CTA of the mbarrier. Completed asynchronous work may be told that way, as shipping kernels do; told here is "
+        "that an ordinary read, or a write that is overwritten, is ordered by nothing else. No instruction comes of it "
+        "for these, so it is told with --strict alone.",
+        "ldmatrix of a tile, then the default arrive on the producer's empty barrier in another CTA.",
+        "mbarrier.arrive.release.cluster.shared::cluster.",
+        "mbarrier.arrive; Memory Consistency Model: Scope", "race",
+    ),
+    Check(
+        "MB-35", "E", "Remote arrive of .cta scope publishes ordinary writes",
+        "Another CTA reads what a thread wrote by ordinary stores or cp.async, and an arrive of .cta scope (the "
+        "default) on an mbarrier of that CTA is all that orders the two. The release of that scope waits for the "
+        "writes to reach the own CTA alone; wrong results were seen on hardware.",
+        "st.shared of a partial sum, then mbarrier.arrive.shared::cluster on the peer that reads it.",
+        "mbarrier.arrive.release.cluster.shared::cluster, or a barrier of the cluster.",
+        "mbarrier.arrive; Memory Consistency Model: Scope", "race",
+    ),
+    Check(
         "MB-40", "E", "mbarrier used before its init is visible",
         "Nothing orders the use after the mbarrier.init by another thread: it may find whatever the memory held.",
         "The __syncthreads() after the initialisation was left out.",

@@ -26,10 +26,13 @@ add(
     Check(
         "RC-02", "E", "Race in global memory",
         "Two accesses touch the same bytes of global memory, one of them writes, and nothing orders them. CTAs of a "
-        "launch run in any order and at the same time, so two that write one byte race even where one of them "
-        "happens to be right.",
-        "Two CTAs are handed the same output tile.",
-        "Give each byte one writer, or hand it over: release and acquire at gpu scope, or an atomic.",
-        "Memory Consistency Model: Causality order", "race",
+        "launch run in any order and at the same time, so two that write one byte race even where one of them happens "
+        "to be right. What one CTA tells another through global memory is order if both sides are strong, one "
+        "releases, the other acquires, and each scope includes the other: a weak look at a flag, a .cta scope, or "
+        "a missing fence leaves a race. Atomics do not race with each other.",
+        "Two CTAs are handed the same output tile; split-K: red.relaxed on the semaphore right after the stores.",
+        "Give each byte one writer, or hand it over: bar.sync, then release at .gpu scope by one thread; acquire at "
+        ".gpu scope by one thread, then bar.sync.",
+        "Memory Consistency Model: Causality order, Release and Acquire Patterns", "race",
     ),
 )  # fmt: skip
