@@ -20,7 +20,7 @@ from tmagen.emu.compile_layout import Layout
 from tmagen.emu.compile_order import ordered
 from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.errors import Fault, NotJudged
-from tmagen.emu.isa import access, conversion, families, floats, narrow, registry, values  # noqa: F401  (families fills the registry)
+from tmagen.emu.isa import access, combine, conversion, families, floats, narrow, registry, values  # noqa: F401  (families fills the registry)
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import Entry, Instruction, Module, Not, Operand, Variable
 from tmagen.emu.state import (
@@ -102,8 +102,9 @@ def compile_entry(
 
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    sources = (values, floats, conversion, access, convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup)
-    for source in (*sources, copies, maps, cluster_barrier, remote, launch_control, narrow, products, registers):
+    sources = (values, floats, conversion, narrow, access, combine, convergence, barriers, mbarriers, issue, lanes)
+    sources += (matrix, warpgroup, copies)
+    for source in (*sources, maps, cluster_barrier, remote, launch_control, products, registers):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:

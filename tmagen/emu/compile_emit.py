@@ -31,7 +31,7 @@ SPECIAL = {
     "smid": "C.smid", "nsmid": "C.nsmid", "gridid": "0",
     "lanemask_eq": "lanemask_eq(F)", "lanemask_lt": "lanemask_lt(F)", "lanemask_le": "lanemask_le(F)",
     "lanemask_gt": "lanemask_gt(F)", "lanemask_ge": "lanemask_ge(F)",
-    "dynamic_smem_size": "C.dynamic_smem_bytes",
+    "dynamic_smem_size": "C.dynamic_smem_bytes", "total_smem_size": "C.total_smem_bytes",
     "clock": "C.tick(32)", "clock64": "C.tick(64)", "globaltimer": "C.tick(64)", "globaltimer_lo": "C.tick(32)",
 }  # fmt: skip
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to an H200, and the emulator's answers to them.
 
-    python -m tests.gpu.conformance compile -o build/conformance      anywhere
-    python -m tests.gpu.conformance run --cubins build/conformance      on an H200: writes recorded/
-    python -m tests.gpu.conformance replay [TOPIC or ID ...]      anywhere: the emulator against recorded/
-    python -m tests.gpu.conformance emulate ID ...      what the emulator answers
-    python -m tests.gpu.conformance docs      writes docs/conformance.md
+python -m tests.gpu.conformance compile -o build/conformance      anywhere
+python -m tests.gpu.conformance run --cubins build/conformance      on an H200: writes recorded/
+python -m tests.gpu.conformance replay [TOPIC or ID ...]      anywhere: the emulator against recorded/
+python -m tests.gpu.conformance emulate ID ...      what the emulator answers
+python -m tests.gpu.conformance docs      writes docs/conformance.md
 """
 
 from __future__ import annotations

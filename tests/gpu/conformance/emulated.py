@@ -31,6 +31,7 @@ def ask(question: Question, module: Module, completion: str) -> Outcome:
         question.cluster,
         question.smem,
         _block(question, module, buffers),
+        registers=question.registers,
     )
     try:
         run(module, launch, memory, completion=completion, hardware_sums=True)

@@ -116,7 +116,7 @@ class Question:
     name. `fault` is a pattern that the emulator's message has where the kernel traps, or where `explained` says that
     the emulator refuses what the hardware lets pass. `may_trap` has the launch made in a process of its own.
     `varies` reduces outputs that are not determined to what is; then that is compared. `policies` are the
-    completion policies of the emulator under which the answer has to hold.
+    completion policies of the emulator under which the answer has to hold, `registers` those of a thread at launch.
     """
 
     id: str
@@ -128,6 +128,7 @@ class Question:
     block: Dim3 = (32, 1, 1)
     cluster: Dim3 = (1, 1, 1)
     smem: int = 0
+    registers: int | None = None
     may_trap: bool = False
     fault: str = ""
     explained: str = ""

@@ -78,10 +78,10 @@ def mbar_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any)
     return token
 
 
-def mbar_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> Any:
+def mbar_drop(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any = None) -> Any:
     watch: Watch = cta.watch
     targets = _release(watch, frag, address, "mbarrier.arrive_drop")
-    token = mbarrier.mbar_drop(frag, cta, address, count)
+    token = mbarrier.mbar_drop(frag, cta, address, count, expect)
     _carry_over(watch, targets)
     return token
 

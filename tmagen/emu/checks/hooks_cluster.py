@@ -66,10 +66,10 @@ def remote_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: An
         hooks_barrier.mbar_arrive(frag, peer, at, count, expect)
 
 
-def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
+def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any = None) -> None:
     for peer, at in each_cta(frag, cta, address):
         _visit(frag, cta, peer, "mbarrier.arrive_drop")
-        hooks_barrier.mbar_drop(frag, peer, at, count)
+        hooks_barrier.mbar_drop(frag, peer, at, count, expect)
 
 
 def remote_expect(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:

@@ -13,6 +13,7 @@ from tmagen.emu.checks.races import NOUNS
 from tmagen.emu.checks.shadow import Index
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
+from tmagen.emu.isa import combine as combining
 from tmagen.emu.isa.values import M32, ND
 from tmagen.emu.state.convergence import Fragment, lane_set
 from tmagen.emu.state.remote import each_cta
@@ -179,7 +180,7 @@ def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, value
 def atomic(
     frag: Fragment, cta: Any, space: str, address: Any, nbytes: int, combine: Any, operands: tuple[Any, ...]
 ) -> Any:
-    old = access.atomic(frag, cta, space, address, nbytes, combine, operands)
+    old = combining.atomic(frag, cta, space, address, nbytes, combine, operands)
     watch = cta.watch
     where, at = access.window(frag, address) if space == "generic" else (space, address)
     if where == "shared":

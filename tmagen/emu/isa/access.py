@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND, UNSIGNED, lanes_of
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import Fragment, pick
 
 Array = npt.NDArray[Any]
 _SIXTEEN = np.dtype(np.complex128)  # 16 opaque bytes: NumPy moves them fastest in this type
@@ -368,32 +368,3 @@ VECTOR_LOADS: dict[str, Any] = {
 }
 STORES: dict[str, Any] = {"shared": st_shared, "global": st_global, "local": st_local}
 VECTOR_STORES: dict[str, Any] = {"shared": st_shared_vector, "global": st_global_vector, "local": st_local_vector}
-
-
-# --- atomics ----------------------------------------------------------------------------------------------------------
-
-
-def atomic(
-    frag: Fragment, cta: Any, space: str, address: Any, nbytes: int, combine: Any, operands: tuple[Any, ...]
-) -> Any:
-    """Read, combine and write lane by lane, in lane order; the old values."""
-    if space == "generic":
-        space, address = window(frag, address)
-    load, store = LOADS[space], STORES.get(space)
-    if store is None:
-        raise Fault("atomic on the parameter space")
-    old = np.zeros(32, UNSIGNED[8 * nbytes])
-    one = frag.lanes.count == 1
-    whole = frag.lanes
-    for lane in whole.lanes:
-        frag.lanes = lane_set(1 << lane)
-        try:
-            at = pick(address, lane)
-            before = load(frag, cta, at, nbytes)
-            store(frag, cta, at, nbytes, combine(before, *(pick(o, lane) for o in operands)))
-        finally:
-            frag.lanes = whole
-        if one:
-            return before
-        old[lane] = before
-    return old

@@ -97,7 +97,10 @@ def plain(cx: BlockEmitter, ins: Instruction) -> None:
         values = operands(ins, 3 + policy)
         cx.event("bulk_store", address(cx, values[0]), address(cx, values[1]), cx.src(values[2], 32))
         cx.line(f"bulk_store(F, C, {address(cx, values[0])}, {address(cx, values[1])}, {cx.src(values[2], 32)})")
-    elif target == "shared::cluster" and source == "shared::cta" and cx.clustered:
+    elif target == "shared::cluster" and source == "shared::cta":
+        if not cx.clustered:
+            cx.line("copy_without_cluster()")
+            return
         if not form.take("mbarrier::complete_tx::bytes"):
             raise Unknown(ins.opcode)
         form.done()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tmagen.emu.isa import (  # noqa: F401
+    atomics,
     barrier,
     bulk,
     cluster,

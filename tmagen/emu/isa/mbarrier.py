@@ -49,10 +49,10 @@ def inval(cx: BlockEmitter, ins: Instruction) -> None:
 
 @instruction("mbarrier.arrive", "mbarrier.arrive_drop", pure=False)
 def arrive(cx: BlockEmitter, ins: Instruction) -> None:
-    """arrive, arrive.expect_tx, arrive_drop."""
+    """arrive, arrive_drop, and both with .expect_tx; arrive.noComplete."""
     drop = ins.parts[1] == "arrive_drop"
     form = _form(ins, f"mbarrier.{ins.parts[1]}")
-    expects = form.take("expect_tx")
+    expects, kept = form.take("expect_tx"), not drop and form.take("noComplete")
     form.one_of(("release", "relaxed"), "release")
     form.one_of(("cta", "cluster"), "cta")
     at = next(i for i, operand in enumerate(ins.operands) if isinstance(operand, Addr))
@@ -66,18 +66,21 @@ def arrive(cx: BlockEmitter, ins: Instruction) -> None:
     dest = ins.operands[0] if at else Sink()
     if remote and not isinstance(dest, Sink):
         raise Unknown(f"{ins.opcode} with a result")
+    if kept and (remote or expects or not values):
+        raise Unknown(ins.opcode)
     if expects:
-        if drop or not values:
+        if not values:
             raise Unknown(ins.opcode)
         count, expect = "1", cx.src(values[0], 32)
     else:
         count, expect = cx.src(values[0], 32) if values else "1", "None"
     cx.event("barrier_arrive", place, count, expect)
     if remote:
-        text = f"remote_drop(F, C, {place}, {count})" if drop else f"remote_arrive(F, C, {place}, {count}, {expect})"
-        cx.line(text)
+        cx.line(f"remote_{'drop' if drop else 'arrive'}(F, C, {place}, {count}, {expect})")
         return
-    call = f"mbar_drop(F, C, {place}, {count})" if drop else f"mbar_arrive(F, C, {place}, {count}, {expect})"
+    if kept:
+        cx.line(f"mbar_stays_open(F, C, {place}, {count})")
+    call = f"mbar_{'drop' if drop else 'arrive'}(F, C, {place}, {count}, {expect})"
     cx.line(call if isinstance(dest, Sink) else f"{cx.dst(dest)} = {call}")
 
 

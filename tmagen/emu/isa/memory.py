@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads, stores and atomics (PTX ISA, "ld", "st", "atom", "red", "prefetch", "fence", "membar")."""
+"""Loads, stores, fences and prefetches (PTX ISA, "ld", "st", "prefetch", "fence", "membar")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HINTS = (
     "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
     "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::64B", "L2::128B", "L2::256B",
 )  # fmt: skip
-_SPACE = {
+SPACES = {
     "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "local": "local", "param": "param", "param::entry": "param",
 }  # fmt: skip
@@ -57,13 +57,13 @@ def shared_operand(cx: Emitter, form: Form, operand: Operand) -> str:
 
 def _qualifiers(form: Form) -> tuple[str, int, bool]:
     """(state space, vector length, cache policy operand) of a load or store; the rest must be hints."""
-    space = form.one_of(tuple(_SPACE), "generic")
+    space = form.one_of(tuple(SPACES), "generic")
     count = {"v2": 2, "v4": 4, "v8": 8, "": 1}[form.one_of(("v2", "v4", "v8"), "")]
     policy = form.take("L2::cache_hint")
     while form.take(*_SEMANTICS, *_HINTS):
         pass
     form.done()
-    return _SPACE.get(space, "generic"), count, policy
+    return SPACES.get(space, "generic"), count, policy
 
 
 def _vector(ins: Instruction, space: str, nbytes: int) -> str:
@@ -75,7 +75,7 @@ def _vector(ins: Instruction, space: str, nbytes: int) -> str:
     return "wide"
 
 
-def _place(cx: Emitter, ins: Instruction, space: str, text: str) -> tuple[str, str]:
+def place_of(cx: Emitter, ins: Instruction, space: str, text: str) -> tuple[str, str]:
     """(state space, address in it): shared memory of the CTA itself from its start, that of a cluster with the rank."""
     if space != "shared" or not cx.clustered:
         return space, text
@@ -93,7 +93,7 @@ def ld(cx: Emitter, ins: Instruction) -> None:
     d, a = operands(ins, 3 if policy else 2)[:2]
     width = WIDTH[kind]
     nbytes = width // 8
-    space, place = _place(cx, ins, space, address(cx, a))
+    space, place = place_of(cx, ins, space, address(cx, a))
     cx.event("load", repr(space), place, str(nbytes * count))
     if kind == "b128":
         if count > 1 or cx.width_of(d) != 128:
@@ -165,7 +165,7 @@ def st(cx: Emitter, ins: Instruction) -> None:
     a, b = operands(ins, 3 if policy else 2)[:2]
     width = WIDTH[kind]
     nbytes = width // 8
-    space, place = _place(cx, ins, space, address(cx, a))
+    space, place = place_of(cx, ins, space, address(cx, a))
     items = b.items if isinstance(b, Vec) else (b,)
     if len(items) != count:
         raise Unknown(ins.opcode)
@@ -180,62 +180,6 @@ def st(cx: Emitter, ins: Instruction) -> None:
     else:
         width_of_all = _vector(ins, space, nbytes * count)
         cx.line(f"st_{space}_{width_of_all}(F, C, {place}, {nbytes}, ({', '.join(values)}))")
-
-
-_COMBINE = {
-    "add": "lambda x, y: x + y", "and": "lambda x, y: x & y", "or": "lambda x, y: x | y", "xor": "lambda x, y: x ^ y",
-    "exch": "lambda x, y: y", "cas": "lambda x, y, z: z if x == y else x",
-    "inc": "lambda x, y: 0 if x >= y else x + 1", "dec": "lambda x, y: y if x == 0 or x > y else x - 1",
-}  # fmt: skip
-
-
-def _combine(ins: Instruction, name: str, kind: str) -> str:
-    if kind == "f32" and name == "add":
-        return "lambda x, y: f_arith('add', 32, False, False, x, y)"
-    if kind[0] == "f" or kind in ("bf16", "bf16x2", "b128"):
-        raise Unknown(ins.opcode)
-    width = WIDTH.get(kind, 0)
-    if width not in (32, 64):
-        raise Unknown(ins.opcode)
-    if name in ("min", "max"):
-        return f"lambda x, y: minmax(x, y, {width}, {kind[0] == 's'}, {name == 'max'})"
-    return _COMBINE[name]
-
-
-def _atomic(cx: Emitter, ins: Instruction, form: Form) -> tuple[str, int]:
-    kind = form.last()
-    space = form.one_of(("global", *SHARED), "generic")
-    name = form.one_of((*_COMBINE, "min", "max"))
-    while form.take("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys"):
-        pass
-    form.done()
-    width = WIDTH.get(kind, 0)
-    at = next(i for i, operand in enumerate(ins.operands) if isinstance(operand, Addr))
-    values = ins.operands[at + 1 :]
-    if len(values) != (2 if name == "cas" else 1):
-        raise Unknown(f"{ins.opcode} with {len(values)} values")
-    texts = "".join(f"{cx.src(v, width)}, " for v in values)
-    space, place = _place(cx, ins, _SPACE.get(space, "generic"), address(cx, ins.operands[at]))
-    where = f"{space!r}, {place}, {width // 8}"
-    return (
-        f"atomic(F, C, {where}, {_combine(ins, name, kind)}, ({texts}))",
-        width,
-    )
-
-
-@instruction("atom", pure=False)
-def atom(cx: Emitter, ins: Instruction) -> None:
-    """Atomic read-modify-write with the old value as result; lanes in order."""
-    text, _ = _atomic(cx, ins, Form(ins, "atom"))
-    cx.line(f"{cx.dst(ins.operands[0])} = {text}")
-    cx.ret(f"look(F, C, {cx.next_block})")
-
-
-@instruction("red", pure=False, dests=0)
-def red(cx: Emitter, ins: Instruction) -> None:
-    """Atomic without a result."""
-    text, _ = _atomic(cx, ins, Form(ins, "red"))
-    cx.line(text)
 
 
 _FENCES = frozenset(

@@ -113,6 +113,8 @@ class Cta:
         self.nsmid = context.sm_count
         self.smid = (ctaid[0] + launch.grid[0] * (ctaid[1] + launch.grid[1] * ctaid[2])) % self.nsmid
         self.dynamic_smem_bytes = launch.dynamic_smem_bytes
+        # In units of 128 bytes, without what the system keeps (PTX ISA, "%total_smem_size").
+        self.total_smem_bytes = -(-(context.shared_end - RESERVED_SHARED_BYTES) // 128) * 128
         self.memory = context.memory
         self.params = launch.params
         self.symbols = context.symbols

@@ -52,16 +52,24 @@ class MBarrier:
         """Raise the bytes that the phase waits for."""
         self._add(nbytes)
 
+    def expect_first(self, nbytes: int) -> None:
+        """The expect_tx of an arrival: one step with it, so that it does not complete the phase by itself."""
+        self.tx += nbytes
+        self._check()
+
     def complete(self, nbytes: int) -> None:
         """Bytes have arrived. The count may be negative until the matching expect_tx."""
         self._add(-nbytes)
 
     def _add(self, nbytes: int) -> None:
         self.tx += nbytes
-        if not -LIMIT <= self.tx <= LIMIT:
-            raise Fault(f"tx-count out of range: {self.tx:,} is outside -(2^20-1) to 2^20-1 ({self})", rule="MB-05")
+        self._check()
         if not self.pending and not self.tx:
             self.complete_phase()
+
+    def _check(self) -> None:
+        if not -LIMIT <= self.tx <= LIMIT:
+            raise Fault(f"tx-count out of range: {self.tx:,} is outside -(2^20-1) to 2^20-1 ({self})", rule="MB-05")
 
     def complete_phase(self) -> None:
         self.phase += 1
@@ -152,12 +160,7 @@ def mbar_arrive(fragment: Fragment, cta: Any, address: Any, count: Any, expect: 
     for lane in fragment.lanes.lanes:
         barrier = barrier_at(cta, pick(address, lane))
         if expect is not None:
-            # As one step: the bytes are expected before the arrival can complete the phase.
-            barrier.tx += pick(expect, lane)
-            if not -LIMIT <= barrier.tx <= LIMIT:
-                raise Fault(
-                    f"tx-count out of range: {barrier.tx:,} is outside -(2^20-1) to 2^20-1 ({barrier})", rule="MB-05"
-                )
+            barrier.expect_first(pick(expect, lane))
         tokens.append(token(barrier))
         n = pick(count, lane)
         if n < 1:
@@ -166,14 +169,28 @@ def mbar_arrive(fragment: Fragment, cta: Any, address: Any, count: Any, expect: 
     return scatter(fragment, tokens)
 
 
-def mbar_drop(fragment: Fragment, cta: Any, address: Any, count: Any) -> Any:
-    """arrive_drop: later phases expect `count` fewer."""
+def mbar_stays_open(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
+    """arrive.noComplete: raises Fault where the arrivals that follow would complete the phase."""
+    coming: dict[int, int] = {}
+    for lane in fragment.lanes.lanes:
+        at = pick(address, lane)
+        coming[at] = coming.get(at, 0) + pick(count, lane)
+    for at, arrivals in coming.items():
+        barrier = barrier_at(cta, at)
+        if arrivals == barrier.pending and not barrier.tx:
+            raise Fault(f"mbarrier.arrive.noComplete that completes the phase ({barrier})", rule="MB-10")
+
+
+def mbar_drop(fragment: Fragment, cta: Any, address: Any, count: Any, expect: Any = None) -> Any:
+    """arrive_drop: later phases expect `count` fewer. With `expect`, bytes of this phase are expected first."""
     tokens = []
     for lane in fragment.lanes.lanes:
         barrier = barrier_at(cta, pick(address, lane))
         n = pick(count, lane)
         if n > barrier.expected:
             raise Fault(f"mbarrier.arrive_drop of {n} ({barrier})", rule="MB-04")
+        if expect is not None:
+            barrier.expect_first(pick(expect, lane))
         tokens.append(token(barrier))
         barrier.expected -= n
         barrier.arrive(n)

@@ -87,9 +87,9 @@ def remote_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: An
         mbar_arrive(frag, peer, at, count, expect)
 
 
-def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
+def remote_drop(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any = None) -> None:
     for peer, at in each_cta(frag, cta, address):
-        mbar_drop(frag, peer, at, count)
+        mbar_drop(frag, peer, at, count, expect)
 
 
 def remote_expect(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
@@ -140,12 +140,17 @@ def receivers(cta: Any, place: int, barrier: int, mask: int | None, pair: bool) 
                 f"{holder.rank}: both must be in one CTA"
             )
         return [(target, holder)]
-    if not mask or mask >> cta.cluster.size:
+    if mask >> cta.cluster.size:
         raise Fault(f"multicast to CTA mask {mask:#x} in a cluster of {cta.cluster.size}", rule="TM-10")
     ranks = [rank for rank in range(cta.cluster.size) if mask >> rank & 1]
     return [
         (cta.cluster.peer(rank), cta.cluster.peer((rank & ~1 | holder.rank & 1) if pair else rank)) for rank in ranks
     ]
+
+
+def copy_without_cluster() -> None:
+    """A copy from shared to shared memory of the cluster, in a launch without clusters: an H200 traps."""
+    raise Fault("cp.async.bulk from shared to shared memory of the cluster in a launch without clusters")
 
 
 def check_alive(issuer: Any, *ctas: Any) -> None:
@@ -219,6 +224,26 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
         alive = partial(check_alive, cta, receiver)
         place, n = dst & _WITHIN, len(raw)
         copy = SpanLoad(receiver, receiver, place, n, source, at & _WITHIN, phase, "st.async", alive, align=n)
+        cta.engine.issue(frag, lane, COPY, copy)
+
+
+def red_async(frag: Fragment, cta: Any, address: Any, nbytes: int, combine: Any, value: Any, barrier: Any) -> None:
+    """red.async: like `st_async`, with what is there when it takes effect combined with the value."""
+    for lane in frag.lanes.lanes:
+        dst, at = pick(address, lane), pick(barrier, lane)
+        ((receiver, holder),) = receivers(cta, dst, at, None, False)
+        phase = barrier_at(holder, at & _WITHIN).phase
+        place = dst & _WITHIN
+
+        def combined(receiver: Any = receiver, place: int = place, operand: int = pick(value, lane)) -> Any:
+            cell = receiver.smem[place : place + nbytes].view(f"u{nbytes}")
+            new = combine(cell.item(0), operand) & ((1 << 8 * nbytes) - 1)
+            return np.array([new], cell.dtype).view(np.uint8)
+
+        alive = partial(check_alive, cta, receiver)
+        copy = SpanLoad(
+            receiver, receiver, place, nbytes, combined, at & _WITHIN, phase, "red.async", alive, align=nbytes
+        )
         cta.engine.issue(frag, lane, COPY, copy)
 
 

@@ -337,5 +337,6 @@ extern "C" __global__ void question(u32* out) {
         (out(33),),
         may_trap=True,
         fault="0 to 15",
+        explained="There are barriers 0 to 15; the H200 takes the number's low bits. The emulator reports it.",
     ),
 )

@@ -96,7 +96,9 @@ QUESTIONS = (
 """,
         ONE,
         may_trap=True,
-        fault="multiple of 16",
+        fault="must be multiples of 16",
+        explained="The ISA asks for a multiple of 16; the H200 drops the copy without a word, and the phase "
+        "never ends. The emulator reports it.",
     ),
     alone(
         "bulk-load-misaligned-global",
@@ -109,7 +111,7 @@ QUESTIONS = (
 """,
         ONE,
         may_trap=True,
-        fault="not a multiple of 16",
+        fault="must be multiples of 16",
     ),
     alone(
         "bulk-load-misaligned-shared",
@@ -122,7 +124,7 @@ QUESTIONS = (
 """,
         ONE,
         may_trap=True,
-        fault="not a multiple of 16",
+        fault="must be multiples of 16",
     ),
     alone(
         "bulk-store-misaligned-global",
@@ -135,7 +137,7 @@ QUESTIONS = (
 """,
         ONE,
         may_trap=True,
-        fault="not a multiple of 16",
+        fault="must be multiples of 16",
     ),
     alone(
         "bulk-load-null",
@@ -161,7 +163,8 @@ QUESTIONS = (
 """,
         ONE,
         may_trap=True,
-        fault="outside",
+        fault="outside the CTA's shared memory",
+        explained="The H200 drops such a copy without a word, and the phase never ends. The emulator reports it.",
     ),
     alone(
         "bulk-store-sizes",
@@ -258,7 +261,7 @@ QUESTIONS = (
     ),
     alone(
         "bulk-copy-to-itself",
-        "May cp.async.bulk from shared to shared memory have the own CTA as its destination?",
+        "What does a bulk copy from shared to shared memory do in a launch without clusters?",
         BULK + "shared::cluster from shared::cta",
         """
   mbar_arrive_expect(b, 32);
@@ -270,5 +273,6 @@ QUESTIONS = (
         (out(12), data(4)),
         "complete {w[0]}; words {w[1]}, {w[8]}, {w[9]}",
         may_trap=True,
+        fault="without clusters",
     ),
 )

@@ -420,4 +420,85 @@ extern "C" __global__ void question(u32* out) {
         ctas=4,
         shows="phase 0 over << 1 | phase 1 over: {w[48]}",
     ),
+    together(
+        "cluster-bulk-copy-to-itself",
+        "May a bulk copy from shared to shared memory of a cluster have the own CTA as its destination?",
+        "cp.async.bulk: shared::cluster from shared::cta",
+        """
+  if (t == 0) {
+    mbar_arrive_expect(b, 64);
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 64, [%2];"
+                 ::"r"(w + 512), "r"(w + 16), "r"(b) : "memory");
+    mine[0] = mbar_waits(b, 0);
+    mine[1] = words[128];
+  }
+  cluster_sync();
+""",
+        shows="complete {w[0]}; word 128: {w[1]}",
+        may_trap=True,
+    ),
+    together(
+        "cluster-multicast-before-expect",
+        "May multicast bytes arrive in a CTA that expects them only later?",
+        "cp.async.bulk: .multicast::cluster; the tx-count may be negative",
+        """
+  if (t == 0) {
+    if (rank == 0)
+      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                   " [%0], [%1], 64, [%2], %3;"
+                   ::"r"(w), "l"(in), "r"(b), "h"(static_cast<u16>(3)) : "memory");
+    __nanosleep(200000);
+    mine[0] = mbar_test(b, 0);
+    mbar_arrive_expect(b, 64);
+    mine[1] = mbar_waits(b, 0);
+    mine[2] = words[15];
+  }
+  cluster_sync();
+""",
+        parameters=(out(32), data(16, fill=tuple(range(7000, 7016)))),
+        shows="CTA 1: before {w[16]}, after {w[17]}, its word {w[18]}",
+    ),
+    together(
+        "cluster-multicast-to-exited",
+        "What does a multicast do whose mask names a CTA that has exited?",
+        "cp.async.bulk: .multicast::cluster",
+        """
+  if (rank == 1) return;
+  cluster_sync();  // until the peer's threads have exited
+  __nanosleep(100000);
+  if (t == 0) {
+    mbar_arrive_expect(b, 64);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                 " [%0], [%1], 64, [%2], %3;"
+                 ::"r"(w), "l"(in), "r"(b), "h"(static_cast<u16>(3)) : "memory");
+    mine[0] = mbar_waits(b, 0);
+  }
+""",
+        parameters=(out(32), data(16)),
+        may_trap=True,
+        fault="exited",
+    ),
+    together(
+        "cluster-stores-and-remote-arrive",
+        "Are stores to a peer's shared memory there once it has seen an arrival of default scope that follows them?",
+        "mbarrier.arrive: .release at .cta scope by default; a peer is outside of it",
+        """
+  u32 wrong = 0;
+  for (u32 round = 0; round < 200; ++round) {
+    if (rank == 0) {
+      asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(mapa(w + 4 * t, 1)), "r"(round * 64 + t) : "memory");
+      __syncwarp();
+      if (t == 0) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(mapa(b, 1)) : "memory");
+    } else {
+      mbar_waits(b, round & 1);
+      if (*static_cast<volatile u32*>(words + 31 - t) != round * 64 + 31 - t) ++wrong;
+    }
+    cluster_sync();
+  }
+  if (t < 16) mine[t] = wrong;
+""",
+        parameters=(out(32),),
+        policies=("eager",),
+        shows="stale words of CTA 1's first threads: {w[16]}, {w[17]}",
+    ),
 )

@@ -130,11 +130,10 @@ extern "C" __global__ void question(u32* out) {
   __shared__ __align__(16) volatile u32 first[4];
   first[threadIdx.x & 3] = 1;
   out[0] = smem(const_cast<u32*>(first));
-  asm volatile("mov.u32 %0, %%reserved_smem_offset_end;" : "=r"(out[1]));
 }
 """,
         (out(2),),
-        shows="{w[0]:#x}; reserved up to {w[1]:#x}",
+        shows="{w[0]:#x}",
     ),
     Question(
         "branch-apart",
@@ -153,5 +152,34 @@ extern "C" __global__ void question(u32* out, const u32* in) {
 }
 """,
         (out(32), data(32)),
+    ),
+    Question(
+        "setmaxnreg-waits",
+        "Does setmaxnreg.inc wait until another warpgroup has given up registers?",
+        "setmaxnreg: .inc blocks until enough registers are available",
+        """
+extern "C" __global__ void __maxnreg__(168) question(u32* out) {
+  __shared__ volatile u32 passed;
+  if (threadIdx.x == 0) passed = 0;
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;" ::: "memory");
+    passed = 1;
+  } else {
+    u32 seen = 0;
+    for (u32 looks = 0; looks < 1000 && !seen; ++looks) {
+      seen = passed;
+      __nanosleep(500);
+    }
+    out[threadIdx.x - 128] = seen;
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;" ::: "memory");
+  }
+}
+""",
+        (out(128),),
+        block=(256, 1, 1),
+        may_trap=True,
+        registers=168,
+        shows="passed before they were given up: {w[0]}",
     ),
 )

@@ -183,11 +183,8 @@ QUESTIONS = (
   mbar_arrive(b);
   out[1] = mbar_test(b, 0);
 """,
-        "before the arrival {w[0]}, after it {w[1]}",
         may_trap=True,
         fault="tx-count out of range",
-        explained="The ISA bounds the tx-count; the H200 wraps silently, so that an early completion may be lost. The "
-        "emulator reports it.",
     ),
     alone(
         "mbarrier-expect-2-21",

@@ -238,9 +238,10 @@ QUESTIONS = (
         "What does a vector load of 16 bytes from a global address do that is a multiple of 8 only?",
         "ld: addresses are aligned to the access's size",
         """
-  u32 a, b, c;
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(out[t])
-               : "l"(in + 4 + zero));
+  u32 a, b, c, d;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(in + 4 + zero) : "memory");
+  out[t] = a ^ b ^ c ^ d;
 """,
         "align|multiple",
     ),
