@@ -21,7 +21,7 @@ UNKNOWN = [
     "ld.shared.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%r9];",
     "ld.shared.weird.u32 %r1, [%r2];",
     "mbarrier.try_wait.parity.layout::v1.shared.b64 %p1, [%r1], 0;",
-    "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r1], 1;",
+    "mbarrier.arrive.noComplete.shared.b64 %rd2, [%r1];",
     "cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
     "setmaxnreg.inc.sync.aligned.u32 %r1;",

@@ -102,9 +102,9 @@ def compile_entry(
 
 def _namespace(checked: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    sources = (values, floats, conversion, narrow, access, combine, convergence, barriers, mbarriers, issue, lanes)
-    sources += (matrix, warpgroup, copies)
-    for source in (*sources, maps, cluster_barrier, remote, launch_control, products, registers):
+    simple = (values, floats, conversion, narrow, access, combine)
+    states = (convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup, copies, maps, cluster_barrier, remote)
+    for source in (*simple, *states, launch_control, products, registers):
         names.update({k: v for k, v in vars(source).items() if not k.startswith("_")})
     names["NotJudged"] = NotJudged
     if checked:
