@@ -13,7 +13,7 @@ from tests.emu.ptx import HEADER, LANE, execute
 from tmagen.emu import EmulatorError, Fault, GlobalMemory, Launch, TensorMap, parse, run
 from tmagen.emu.tensormap import DataType, SwizzleMode
 
-POLICIES = ["eager", "lazy", "newest-first", "random"]
+POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
 SHARED = ".shared .align 8 .b64 bar;\n.shared .align 1024 .b8 tile[4096];\n"
 START = (
     "mov.u32 %r90, tile;\nmov.u32 %r91, bar;\nsetp.ne.u32 %p9, %r0, 0;\n@%p9 bra $ready;\n"

@@ -112,7 +112,7 @@ def test_blocks_of_two_dimensions() -> None:
     assert out.data.view(np.uint32).tolist() == want
 
 
-@pytest.mark.parametrize("completion", ["eager", "lazy", "newest-first", "random"])
+@pytest.mark.parametrize("completion", ["eager", "lazy", "newest-first", "random", "timed"])
 def test_result_does_not_depend_on_the_policy(completion: str) -> None:
     body = LANE + "bar.sync 0;\nadd.u32 %r5, %r0, 1;\n" + STORE
     assert words(body, count=128, threads=128, completion=completion) == list(range(1, 129))

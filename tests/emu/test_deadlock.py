@@ -47,7 +47,7 @@ $L__name:
 )
 
 
-@pytest.mark.parametrize("completion", ["eager", "lazy", "newest-first", "random"])
+@pytest.mark.parametrize("completion", ["eager", "lazy", "newest-first", "random", "timed"])
 def test_report(completion: str) -> None:
     launch = Launch("k", (3, 1, 1), (64, 1, 1), dynamic_smem_bytes=64)
     with pytest.raises(Deadlock) as caught:

@@ -9,7 +9,7 @@ from tests.emu.ptx import LANE, words
 from tmagen.emu import Deadlock, Endless
 from tmagen.emu.state import endless
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed")
 STORE = "st.global.u32 [%rd41], %r5;\n"
 SHARED = ".shared .align 8 .b64 bar;\n.shared .align 8 .b64 flag;\n"
 INIT = (

@@ -16,7 +16,7 @@ from tmagen.emu.mma_pair import PairMma
 from tmagen.emu.tensormap import DataType, SwizzleMode
 from tmagen.emu.tmem import Tmem
 
-POLICIES = ["eager", "lazy", "newest-first", "random"]
+POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
 # name -> (kind, NumPy type, type code, largest integer)
 KINDS = {
     "f16": ("f16", np.float16, 0, 60),

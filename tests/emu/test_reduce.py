@@ -13,7 +13,7 @@ from tests.emu.ptx import HEADER
 from tmagen.emu import EmulatorError, Fault, GlobalMemory, Launch, NotJudged, TensorMap, parse, run
 from tmagen.emu.tensormap import DataType, SwizzleMode
 
-POLICIES = ["eager", "lazy", "newest-first", "random"]
+POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
 TEXT = (
     HEADER
     + """

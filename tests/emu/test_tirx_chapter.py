@@ -24,7 +24,7 @@ from tmagen.toolchain import compile_ptx, find_nvcc
 
 SHAPES = [(256, 256, 256), (512, 384, 256)]
 CASES = [(step, *shape) for step in (4, 5, 6) for shape in SHAPES]
-COMPLETIONS = ["eager", "lazy", "newest-first", "random"]
+COMPLETIONS = ["eager", "lazy", "newest-first", "random", "timed"]
 GUARD = 4096
 TYPES = {"float16": DataType.FLOAT16}
 

@@ -12,7 +12,7 @@ from tmagen.emu import wgmma_descriptor
 from tmagen.emu.errors import Deadlock, Fault, NotJudged
 from tmagen.emu.swizzle import Swizzle
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed")
 
 
 def run_one(n, kind_a, kind_b, a_desc, b_desc, image, tail, completion="eager", d="f32"):

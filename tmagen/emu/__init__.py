@@ -10,8 +10,11 @@ from tmagen.emu.launch import Launch, Predecessor, RunResult
 from tmagen.emu.machine import run
 from tmagen.emu.memory import Allocation, GlobalMemory
 from tmagen.emu.module import Entry, Module, Param
+from tmagen.emu.observe.trace import Trace
+from tmagen.emu.observe.tracing import Tracing
 from tmagen.emu.parser import parse
 from tmagen.emu.tensormap import TensorMap
+from tmagen.emu.timing.latency import table_for
 
 __all__ = [
     "Allocation",
@@ -29,6 +32,9 @@ __all__ = [
     "Predecessor",
     "RunResult",
     "TensorMap",
+    "Trace",
+    "Tracing",
     "parse",
     "run",
+    "table_for",
 ]

@@ -39,6 +39,8 @@ from tmagen.emu.state import (
     warpgroup,
 )
 from tmagen.emu.state import mbarrier as mbarriers
+from tmagen.emu.timing.cost import Clock
+from tmagen.emu.timing.latency import Table, table_for
 
 BlockFunction = Callable[[Any, Any], int]
 POISON = {1: False, 8: 0xA5, 16: 0xA5A5, 32: 0xA5A5A5A5, 64: 0xA5A5A5A5A5A5A5A5, 128: 0}
@@ -82,25 +84,34 @@ class Program:
         return self.instructions[line - 1] if 0 < line <= len(self.instructions) else None
 
 
-_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool, bool, bool], Program]] = weakref.WeakKeyDictionary()
+_COMPILED: weakref.WeakKeyDictionary[Module, dict[tuple[str, bool, bool, bool, bool], Program]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def compile_entry(
-    module: Module, name: str, *, listening: bool = False, checked: bool = False, clustered: bool = False
+    module: Module,
+    name: str,
+    *,
+    listening: bool = False,
+    checked: bool = False,
+    clustered: bool = False,
+    observed: bool = False,
 ) -> Program:
     """The program of kernel `name`, compiled once per module and way of running: whether listeners hear of it, whether
-    it is checked, whether it is for launches with clusters. Raises NotJudged for an entry that does not exist.
+    it is checked, whether it is for launches with clusters, whether it is traced or timed. Raises NotJudged for an
+    entry that does not exist.
     """
     programs = _COMPILED.setdefault(module, {})
-    key = (name, listening, checked, clustered)
+    key = (name, listening, checked, clustered, observed)
     if key not in programs:
         if name not in module.entries:
             raise Fault(f"kernel {name} is not in the module; it has {', '.join(module.entries) or 'none'}")
-        programs[key] = _compile(module, module.entries[name], listening, checked, clustered)
+        programs[key] = _compile(module, module.entries[name], listening, checked, clustered, observed)
     return programs[key]
 
 
-def _namespace(checked: bool) -> dict[str, Any]:
+def _namespace(checked: bool, observed: bool) -> dict[str, Any]:
     names: dict[str, Any] = {}
     simple = (values, floats, conversion, narrow, access, combine)
     states = (convergence, barriers, mbarriers, issue, lanes, matrix, warpgroup, copies, maps, cluster_barrier, remote)
@@ -111,10 +122,16 @@ def _namespace(checked: bool) -> dict[str, Any]:
         from tmagen.emu.checks import hooks
 
         names.update((name, hook) for name, hook in hooks.namespace().items() if name in names)
+    if observed:
+        from tmagen.emu.observe.hooks import wrapped
+
+        names.update(wrapped(names))
     return names
 
 
-def _compile(module: Module, entry: Entry, listening: bool, checked: bool, clustered: bool) -> Program:
+def _compile(
+    module: Module, entry: Entry, listening: bool, checked: bool, clustered: bool, observed: bool
+) -> Program:
     slots = {name: i for i, name in enumerate(entry.registers)}
     widths = []
     for name, kind in entry.registers.items():
@@ -124,11 +141,12 @@ def _compile(module: Module, entry: Entry, listening: bool, checked: bool, clust
     graph = build(entry, slots)
     layout = Layout(module, entry)
     wgmma = compile_wgmma.build(entry, slots, [POISON[width] for width in widths])
-    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening, checked, clustered)
+    table = table_for(module.target) if observed else None
+    writer = _Writer(graph, slots, widths, layout.symbols, wgmma, listening, checked, clustered, table)
     writer.write()
     filename = f"<blocks of {entry.name}>"
     source = "\n".join(writer.lines) + "\n"
-    names = _namespace(checked)
+    names = _namespace(checked, observed)
     exec(compile(source, filename, "exec"), names)
     return Program(
         entry=entry,
@@ -188,7 +206,9 @@ class _Writer:
         listening: bool,
         checked: bool,
         clustered: bool,
+        table: Table | None,
     ) -> None:
+        self.table = table
         self.graph = graph
         self.wgmma = wgmma
         self.slots = slots
@@ -231,6 +251,7 @@ class BlockEmitter(Emitter):
             writer.listening,
             writer.checked,
             writer.clustered,
+            None if writer.table is None else Clock(writer.table),
         )
         self.writer = writer
         self.block = block
@@ -274,6 +295,8 @@ class BlockEmitter(Emitter):
         return self.lines
 
     def ret(self, text: str) -> None:
+        if self.clock is not None and (cycles := self.clock.end()):
+            self.line(f"F.clock += {cycles}")
         stores = _members(self.block.defs & self.block.live_out & ~self.wgmma.resident)
         place = self.writer.place
         for start in range(0, len(stores), 8):
@@ -340,15 +363,19 @@ class BlockEmitter(Emitter):
         for instruction in run:
             self._look_at(instruction, spec)
         mark = len(self.lines)
+        clock = None if self.clock is None else self.clock.copy()
+        done = False
         try:
-            self._tell_site(run[0], spec)
+            for instruction in run if self.clock is not None else run[:1]:
+                self._tell_site(instruction, spec)
             done = spec.batch(self, run)
             self.finish_kept()
-            return done
         except Unknown:
-            del self.lines[mark:], self.owners[mark:]
             self._kept.clear()
-            return False
+        if not done:
+            del self.lines[mark:], self.owners[mark:]
+            self.clock = clock
+        return done
 
     def _instruction(self, instruction: Instruction) -> None:
         spec = registry.find(instruction.opcode)
@@ -374,9 +401,25 @@ class BlockEmitter(Emitter):
             self._not_judged(instruction, spec, f"operands of {instruction.opcode} ({error})", mark)
 
     def _tell_site(self, instruction: Instruction, spec: registry.Spec) -> None:
-        """Checks are told which instruction runs."""
-        if self.checked and not spec.pure and instruction.parts[0] not in TERMINATORS:
-            self.line(f"C.site = {len(self.writer.sites)}")
+        """Checks and observers are told which instruction runs."""
+        clock = self.clock
+        before = own = 0
+        if clock is not None:
+            results, sources = split_operands(instruction, spec)
+            before, own = clock.issue(
+                instruction,
+                tuple(name for operand in sources for name in registers_of(operand)),
+                tuple(name for operand in results for name in registers_of(operand)),
+            )
+        if spec.pure or instruction.parts[0] in TERMINATORS:
+            return
+        number = len(self.writer.sites)
+        if self.checked:
+            self.line(f"C.site = {number}")
+        if clock is not None:
+            self.line(f"C.observer.step(F, C, {number}, {before}, {own})")
+            clock.tell()
+        if self.checked or clock is not None:
             self.writer.sites.append(instruction)
 
     def _look_at(self, instruction: Instruction, spec: registry.Spec) -> None:

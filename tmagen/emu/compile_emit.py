@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tmagen.emu.compile_wgmma import WgmmaTable
 from tmagen.emu.isa.registry import Unknown
 from tmagen.emu.module import FloatImm, Imm, Instruction, Not, Operand, Reg, Sink, Special, Sym, Vec
+from tmagen.emu.timing.cost import Clock
 
 # Addresses of the windows in generic address space. A bit above every address that GlobalMemory hands out.
 SHARED_WINDOW = 1 << 56
@@ -70,7 +71,9 @@ class Emitter:
         listening: bool,
         checked: bool,
         clustered: bool,
+        clock: Clock | None,
     ) -> None:
+        self.clock = clock  # of an observed run
         self.slots = slots
         self.wgmma = wgmma
         self.widths = widths

@@ -54,3 +54,4 @@ class RunResult:
     jobs: int
     findings: tuple[Finding, ...] = ()
     hints: tuple[Finding, ...] = ()  # what may be why a result is wrong, where it is
+    cycles: tuple[int, int] | None = None  # the fewest and the most of a CTA, of a timed run

@@ -25,12 +25,16 @@ from tmagen.emu.errors import EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Launch, RunResult
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.module import Module
+from tmagen.emu.observe.trace import Observation, Trace
 from tmagen.emu.policy import policy_of
 from tmagen.emu.policy.choices import at_random
 from tmagen.emu.policy.poison import pattern
 from tmagen.emu.state.cluster import Cluster
 from tmagen.emu.state.cta import Context
 from tmagen.emu.state.endless import MAX_ROUNDS
+from tmagen.emu.timing.cluster import TimedCluster
+from tmagen.emu.timing.engine import Timed
+from tmagen.emu.timing.latency import table_for
 
 Progress = Callable[[int, int], None]
 Listener = Callable[[str, Any, Any, tuple[Any, ...]], None]
@@ -56,6 +60,7 @@ def run(
     any_leader: bool = False,
     max_rounds: int = MAX_ROUNDS,
     hardware_sums: bool = False,
+    trace: Trace | None = None,
 ) -> RunResult:
     """Execute a launch to its end; results are in `memory`.
 
@@ -63,7 +68,9 @@ def run(
     and what else PTX leaves open; `seed` starts what it draws, or names whom it holds back. `jobs` processes share the
     CTAs, except where CTAs may talk to each other through global memory. `progress(done, total)` counts CTAs. A
     `listener` is called as `listener(kind, cta, fragment, operands)` for each memory access, barrier, fence and
-    asynchronous operation, before its effect; it hears one process, so it needs `jobs` = 1.
+    asynchronous operation, before its effect; it hears one process, so it needs `jobs` = 1. So does a `trace`, which
+    takes down what the first CTAs do, and the one in which the run ends early; it has that when this returns or raises.
+    `timed` completion gives the cycles of a CTA too: a model's (see `timing`).
 
     With `checks` the run is observed: `findings` of the result, or of the error that ends the run, are the races and
     other broken rules (see `checks`); `strict` adds formal rules and what one run cannot settle.
@@ -83,12 +90,18 @@ def run(
     policy = policy_of(completion)
     if jobs < 1 or max_rounds < 1:
         raise ValueError(f"jobs = {jobs}, max_rounds = {max_rounds}")
-    if listener is not None and jobs > 1:
-        raise ValueError("a listener hears one process alone: jobs = 1")
+    if (listener is not None or trace is not None) and jobs > 1:
+        raise ValueError(f"a {'listener' if trace is None else 'trace'} hears one process alone: jobs = 1")
     started = time.perf_counter()
     clustered = _is_clustered(launch)
+    timed = policy.completion is Timed
     program = compile_entry(
-        module, launch.kernel, listening=listener is not None, checked=checks, clustered=clustered
+        module,
+        launch.kernel,
+        listening=listener is not None,
+        checked=checks,
+        clustered=clustered,
+        observed=timed or trace is not None,
     )
     _check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
@@ -117,6 +130,11 @@ def run(
     ordered = policy.clusters is not at_random
     alone = program.uses_global_atomics or (program.takes_clusters and (total > _MAX_PORTIONS or not ordered))
     jobs = 1 if alone else max(1, min(jobs, total // _cluster_size(launch)))
+    if timed or trace is not None:
+        table = table_for(module.target) if timed else None
+        context.observation = Observation(table, trace, jobs)
+        if trace is not None:
+            trace.kernel, trace.completion, trace.table = launch.kernel, completion, table
     try:
         with _one_blas_thread():
             found = _run_alone(context, total, progress) if jobs == 1 else _run_split(context, total, jobs, progress)
@@ -124,7 +142,25 @@ def run(
         error.findings = hints_apart(error.findings)[0]
         raise
     findings, hints = hints_apart(found)
-    return RunResult(total, time.perf_counter() - started, completion, jobs, findings, hints)
+    cycles = context.observation.cycles() if timed else None
+    return RunResult(total, time.perf_counter() - started, completion, jobs, findings, hints, cycles)
+
+
+def _run_cluster(context: Context, index: int) -> None:
+    """One cluster, from launch to exit."""
+    observation = context.observation
+    if observation is None:
+        return Cluster(context, index).run()
+    cluster = TimedCluster(context, index) if observation.table is not None else Cluster(context, index)
+    try:
+        cluster.run()
+    except EmulatorError as error:
+        observation.failed(cluster, error)
+        raise
+    except BaseException:
+        observation.failed(cluster, None)
+        raise
+    observation.ended(cluster)
 
 
 def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple[Any, ...]:
@@ -141,7 +177,7 @@ def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple
 
         context.next_cluster, context.clusters_left = take, waiting.__len__
         while waiting:
-            Cluster(context, waiting.popleft()).run()
+            _run_cluster(context, waiting.popleft())
             if progress is not None:
                 progress(total - len(waiting) * size, total)
     except EmulatorError as error:
@@ -322,10 +358,12 @@ def _take(context: Context, number: int, total: int, jobs: int, counters: mmap.m
         return int.from_bytes(raw, "little") if raw else None
 
     context.next_cluster = take
+    if context.observation is not None:
+        context.observation.process = number
     while raw := os.read(queue, 8):
         (first,) = struct.unpack("<q", raw)
         for index in range(first, min(clusters, first + _portion(clusters))):
-            Cluster(context, index).run()
+            _run_cluster(context, index)
             done += size
             struct.pack_into("<q", counters, 8 * number, done)
             yield index

@@ -21,6 +21,7 @@ from tmagen.emu.policy.split import Split
 from tmagen.emu.policy.starve import Starving
 from tmagen.emu.policy.waits import Refusals
 from tmagen.emu.state.engine import Deferred, Engine, NewestFirst, Prompt, Random
+from tmagen.emu.timing.engine import Timed
 
 _ALL = (
     Policy(
@@ -121,6 +122,13 @@ _ALL = (
         spoils=True,
         tensor_memory=after_another,
         seeds=Seeds.DRAWN,
+    ),
+    Policy(
+        name="timed",
+        what="It completes after as many cycles as a model of the hardware gives it, and warps run in the order of "
+        "their clocks: an order much like that of a GPU.",
+        finds="no more than the others: it shows where time goes",
+        completion=Timed,
     ),
     Policy(
         name="starve",

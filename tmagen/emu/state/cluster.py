@@ -6,6 +6,7 @@ Arrays"). A launch without clusters has clusters of one CTA.
 from __future__ import annotations
 
 from collections import deque
+from typing import Any, ClassVar
 
 from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3
@@ -20,6 +21,8 @@ _POLL_LIMIT = 1_000_000
 
 class Cluster:
     """The CTAs of one cluster, by rank, from launch to exit."""
+
+    warp_class: ClassVar[type[Warp]] = Warp
 
     def __init__(self, context: Context, number: int) -> None:
         launch = context.launch
@@ -38,6 +41,8 @@ class Cluster:
         self.schedule = None if policy.schedule is None else policy.schedule(self, context.seed)
         self._watchdog: Watchdog | None = None
         self.watch_from = FIRST_ROUND
+        # What is traced or timed is told what happens.
+        self.observer: Any = None if context.observation is None else context.observation.of(self)
         self.ctas: list[Cta] = []
         for rank in range(self.size):
             within = coordinates(rank, shape)
@@ -71,55 +76,62 @@ class Cluster:
             for warp in cta.warps:
                 warp.queued = True
                 queue.append(warp)
-        warp = ctas[0].warps[0]
-        eager, schedule = ctas[0].eager, self.schedule
-        limit = 4 * ctas[0].nwarps
-        rounds = 0
+        self.running = ctas[0].warps[0]
         try:
-            while True:
-                # In rounds: whatever the order within one, no warp gets two turns more than another.
-                while queue:
-                    rounds += 1
-                    if rounds >= self.watch_from:
-                        self._watch(rounds)
-                    turns, before = len(queue), 0
-                    if schedule is not None:
-                        turns, before = schedule.turns(queue), self.looks
-                    for _ in range(turns):
-                        warp = queue.popleft()
-                        warp.queued = False
-                        cta = warp.cta
-                        if not eager:
-                            cta.engine.tick()
-                        warp.run()
-                        if cta.mma_queue:
-                            cta.flush_mma()
-                    if schedule is not None:
-                        schedule.ends(turns, self.looks - before)
-                    for cta in ctas:
-                        if cta.polls > limit:
-                            self.idle()
-                            break
-                for cta in ctas:
-                    if cta.live_warps:
-                        break
-                else:
-                    break
-                if not self.step():
-                    raise self._deadlock()
+            self.run_warps()
             for cta in ctas:
                 if cta.watch is not None:
                     cta.watch.ends()
             for cta in ctas:
                 cta.check_exit()
         except EmulatorError as error:
+            warp = self.running
             raise warp.cta.locate(error, warp) from error.__cause__
         except Exception as error:
             # A hole of the emulator, not of the kernel: said like anything else that it cannot judge.
+            warp = self.running
             unknown = NotJudged(f"the emulator failed with {type(error).__name__}: {error}")
             raise warp.cta.locate(unknown.with_traceback(error.__traceback__), warp) from error
 
-    def _watch(self, rounds: int) -> None:
+    def run_warps(self) -> None:
+        """Run the warps until all have ended."""
+        queue, ctas = self.queue, self.ctas
+        eager, schedule = ctas[0].eager, self.schedule
+        limit = 4 * ctas[0].nwarps
+        rounds = 0
+        while True:
+            # In rounds: whatever the order within one, no warp gets two turns more than another.
+            while queue:
+                rounds += 1
+                if rounds >= self.watch_from:
+                    self.look_for_endless(rounds)
+                turns, before = len(queue), 0
+                if schedule is not None:
+                    turns, before = schedule.turns(queue), self.looks
+                for _ in range(turns):
+                    self.running = warp = queue.popleft()
+                    warp.queued = False
+                    cta = warp.cta
+                    if not eager:
+                        cta.engine.tick()
+                    warp.run()
+                    if cta.mma_queue:
+                        cta.flush_mma()
+                if schedule is not None:
+                    schedule.ends(turns, self.looks - before)
+                for cta in ctas:
+                    if cta.polls > limit:
+                        self.idle()
+                        break
+            for cta in ctas:
+                if cta.live_warps:
+                    break
+            else:
+                return
+            if not self.step():
+                raise self.deadlock()
+
+    def look_for_endless(self, rounds: int) -> None:
         """This takes long: is it endless?"""
         if self._watchdog is None:
             self._watchdog = Watchdog(self, self.context.max_rounds)
@@ -163,7 +175,8 @@ class Cluster:
             detail=[line for cta in self.ctas for line in waiting_lines(cta)],
         )
 
-    def _deadlock(self) -> Deadlock:
+    def deadlock(self) -> Deadlock:
+        """Nobody can run, and nothing is left that could change that."""
         lines = [line for cta in self.ctas for line in waiting_lines(cta)]
         stuck = sum(1 for line in lines if not line.startswith(" "))  # a group for each place and reason
         return Deadlock(

@@ -29,7 +29,7 @@ PRODUCER, MIDDLE, CONSUMER = 0, 1, 2  # a warp that issues loads; one that issue
 BLOCK, SWITCH, GONE = -1, -2, -3
 _AGAIN = -16
 _ALL, _NONE = b"\x01" * 32, b"\x00" * 32
-_FAR = 1 << 60
+FAR = 1 << 60
 MET, JOINS = object(), object()
 """What `wait` says of a fragment whose lanes have met others at a barrier elsewhere in the text: it may go on; for a
 barrier of the CTA it is counted by another fragment.
@@ -62,15 +62,17 @@ class Fragment:
     """Lanes of one warp that run together. `R` holds the registers; `wait` says what it waits for, for reports.
 
     `one` is the lane of a fragment of one lane, else -1. Such a fragment sees ints: blocks take the lane's item of an
-    array when they load it, and what they do not change stays the array that the other lanes hold too.
+    array when they load it, and what they do not change stays the array that the other lanes hold too. `clock` is the
+    cycle that it has come to, in a timed run.
     """
 
-    __slots__ = ("R", "lanes", "mask", "one", "pc", "state", "wait", "warp")
+    __slots__ = ("R", "clock", "lanes", "mask", "one", "pc", "state", "wait", "warp")
 
     def __init__(self, warp: Warp, mask: int, registers: list[Any], pc: int) -> None:
         self.warp = warp
         self.R = registers
         self.pc = pc
+        self.clock = 0
         self.state = RUN
         self.wait: Any = None
         self.set_lanes(mask)
@@ -83,9 +85,12 @@ class Fragment:
 
     def wake(self) -> None:
         """What the fragment waits for has happened."""
+        warp = self.warp
+        observer = warp.cta.observer
+        if observer is not None:
+            observer.woken(self)
         self.state = RUN
         self.wait = None
-        warp = self.warp
         if not warp.queued:
             warp.queued = True
             warp.queue.append(warp)
@@ -204,7 +209,7 @@ class Warp:
             if not a.state and not b.state:
                 if a.pc == b.pc:
                     if a.wait is None and b.wait is None:
-                        return self._merge(a, b), _FAR, ()
+                        return self._merge(a, b), FAR, ()
                     return (a if a.wait is not None else b), 0, ()
                 return (a, b.pc, ()) if a.pc < b.pc else (b, a.pc, ())
         at: dict[int, Fragment] = {}
@@ -219,7 +224,7 @@ class Warp:
         if not running:
             return self._choose() if self._meet() else None
         stops = {pc for pc, fragment in at.items() if fragment.state == CONVERGE}
-        return at[running[0]], running[1] if len(running) > 1 else _FAR, stops
+        return at[running[0]], running[1] if len(running) > 1 else FAR, stops
 
     def _meet(self) -> bool:
         """Let go fragments that stand at several barriers of one kind, if they are all that are waited for."""
@@ -262,6 +267,8 @@ class Warp:
             out[where] = y[where] if y.__class__ is ND else y
             ra[slot] = out
         a.set_lanes(a.mask | b.mask)
+        if b.clock > a.clock:
+            a.clock = b.clock
         a.state = RUN
         a.wait = None
         self.fragments.remove(b)
@@ -269,6 +276,11 @@ class Warp:
 
 
 _LANES = np.arange(32, dtype=np.uint32)
+
+
+def resumed(code: int) -> int | None:
+    """The block that the code of `again` names; None for the other codes."""
+    return _AGAIN - code if code <= _AGAIN else None
 
 
 def again(number: int) -> int:
@@ -304,6 +316,7 @@ def split(fragment: Fragment, ways: dict[int, int]) -> None:
     warp = fragment.warp
     for pc, mask in order[:-1]:
         part = Fragment(warp, mask, fragment.R.copy(), pc)
+        part.clock = fragment.clock
         warp.fragments.append(part)
     fragment.pc, mask = order[-1]
     fragment.set_lanes(mask)

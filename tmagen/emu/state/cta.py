@@ -52,6 +52,7 @@ class Context:
     made: dict[bytes, TensorMap] = field(default_factory=dict)  # others, by their bytes
     listener: Any = None
     session: Any = None  # of a checked run
+    observation: Any = None  # of a run that is traced or timed: makes the observer of each cluster
     sm_count: int = 148
     max_rounds: int = MAX_ROUNDS
     hardware_sums: bool = False  # whether products are summed as an H200 does
@@ -93,6 +94,7 @@ class Cta:
     def __init__(self, context: Context, ctaid: Dim3, cluster: Any, rank: int, within: Dim3) -> None:
         program, launch = context.program, context.launch
         self.cluster = cluster
+        self.observer = cluster.observer
         self.rank = rank
         self.base = rank << 24  # of its addresses in the shared window
         self.cluster_ctaid = within
@@ -162,7 +164,8 @@ class Cta:
         threads = np.arange(index * 32, index * 32 + 32, dtype=np.uint32)
         mask = (1 << min(32, self.nthreads - index * 32)) - 1
         tid = (threads % x, threads // x % y if y > 1 else 0, threads // (x * y) if self.ntid[2] > 1 else 0)
-        return Warp(self, index, mask, tid, self.program)
+        warp: Warp = self.cluster.warp_class(self, index, mask, tid, self.program)
+        return warp
 
     # --- running ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +174,9 @@ class Cta:
         self.cluster.idle()
 
     def tick(self, width: int) -> int:
-        """Clocks only promise to go on."""
+        """Clocks only promise to go on; those of a timed run tell its cycles."""
+        if self.observer is not None and self.observer.timed:
+            return int(self.observer.now) & ((1 << width) - 1)
         self.clock += 64
         return self.clock & ((1 << width) - 1)
 
@@ -227,6 +232,8 @@ class Cta:
         if self.eager:
             self.mma_queue.append(op)
             self.mma_lines.append(line)
+            if self.observer is not None:
+                self.observer.at_once(self, fragment, lane, TENSOR, None)
             return
 
         self.engine.issue(fragment, lane, TENSOR, StartMma(self, op, line))

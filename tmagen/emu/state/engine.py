@@ -28,10 +28,11 @@ _serials = itertools.count()
 
 class Operation:
     """One outstanding operation. `line` is the line of generated code that issued it, for reports; `is_read` says that
-    its source is not needed any more, which is true of whatever is `done`.
+    its source is not needed any more, which is true of whatever is `done`. In an observed run `seen` is what the
+    observer keeps of it, and in a timed one `ends` the cycle at which it completes.
     """
 
-    __slots__ = ("done", "is_read", "kind", "line", "owner", "run", "serial")
+    __slots__ = ("done", "ends", "is_read", "kind", "line", "owner", "run", "seen", "serial")
 
     def __init__(self, kind: str, owner: tuple[int, int], run: Callable[[], None], line: int) -> None:
         self.kind = kind
@@ -40,6 +41,8 @@ class Operation:
         self.line = line
         self.done = False
         self.is_read = False
+        self.ends = 0
+        self.seen: Any = None
         self.serial = next(_serials)
 
 
@@ -54,7 +57,11 @@ class Engine:
 
     def issue(self, fragment: Fragment, lane: int, kind: str, run: Callable[[], None]) -> Operation | None:
         """Start an operation of a lane. None: it is complete already."""
-        run()
+        observer = self.cta.observer
+        if observer is None:
+            run()
+        else:
+            observer.at_once(self.cta, fragment, lane, kind, run)
         return None
 
     def step(self) -> bool:
@@ -84,8 +91,7 @@ class Prompt(Engine):
 
     def issue(self, fragment: Fragment, lane: int, kind: str, run: Callable[[], None]) -> Operation | None:
         _note_role(fragment.warp, kind)
-        run()
-        return None
+        return super().issue(fragment, lane, kind, run)
 
 
 class Deferred(Engine):
@@ -97,6 +103,9 @@ class Deferred(Engine):
         operation = Operation(kind, (warp.index, lane), run, sys._getframe(2 + self.cta.frames).f_lineno)
         self.starts(operation)
         self.pending.append(operation)
+        observer = self.cta.observer
+        if observer is not None:
+            observer.issued(self.cta, fragment, lane, operation)
         return operation
 
     def starts(self, operation: Operation) -> None:
@@ -122,6 +131,9 @@ class Deferred(Engine):
 
     def do(self, operation: Operation, part: Callable[[], None]) -> None:
         """Carry out a part of an operation. What is wrong with it is told of the instruction that issued it."""
+        observer = self.cta.observer
+        if observer is not None:
+            observer.completes(self.cta, operation)
         try:
             part()
         except EmulatorError as error:

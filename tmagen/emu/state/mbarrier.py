@@ -17,9 +17,11 @@ LIMIT = (1 << 20) - 1
 
 
 class MBarrier:
-    """One object. `phase` counts completed phases; the parity that a wait names is its low bit."""
+    """One object. `phase` counts completed phases; the parity that a wait names is its low bit. `eye` is told of
+    arrivals, bytes and phases in an observed run.
+    """
 
-    __slots__ = ("address", "expected", "pending", "phase", "tx", "waiters")
+    __slots__ = ("address", "expected", "eye", "pending", "phase", "tx", "waiters")
 
     def __init__(self, address: int, count: int) -> None:
         self.address = address
@@ -27,6 +29,7 @@ class MBarrier:
         self.pending = count
         self.tx = 0
         self.phase = 0
+        self.eye: Any = None
         self.waiters: list[Fragment] = []
 
     def __str__(self) -> str:
@@ -45,6 +48,8 @@ class MBarrier:
                 rule="MB-04",
             )
         self.pending -= count
+        if self.eye is not None:
+            self.eye.touched(f"arrive {count}" if count > 1 else "arrive")
         if not self.pending and not self.tx:
             self.complete_phase()
 
@@ -64,6 +69,8 @@ class MBarrier:
     def _add(self, nbytes: int) -> None:
         self.tx += nbytes
         self._check()
+        if self.eye is not None:
+            self.eye.touched(f"expect {nbytes:,} bytes" if nbytes > 0 else f"{-nbytes:,} bytes")
         if not self.pending and not self.tx:
             self.complete_phase()
 
@@ -74,6 +81,8 @@ class MBarrier:
     def complete_phase(self) -> None:
         self.phase += 1
         self.pending = self.expected
+        if self.eye is not None:
+            self.eye.phase_ended()
         waiters = self.waiters
         if waiters:
             self.waiters = []
@@ -290,6 +299,7 @@ def _wait_apart(
     warp = fragment.warp
     for a, s, mask in closed:
         part = Fragment(warp, mask, fragment.R.copy(), next_block)
+        part.clock = fragment.clock
         warp.fragments.append(part)
         mbar_wait(part, cta, a, s, by_parity, next_block, number)
     if not open_lanes:

@@ -185,9 +185,14 @@ def _start(cta: Any, group: Warpgroup, ops: list[Op]) -> None:
         group.runs.clear()
     for op in ops:
         op.check(cta.smem.size)
+    if cta.observer is not None:
+        cta.observer.expects_wgmma(cta, ops)
     if cta.eager:
         cta.mma_queue += ops
         cta.mma_lines += [op.line for op in ops]
+        if cta.observer is not None:
+            for _ in ops:
+                cta.observer.at_once(cta, group.leader, 0, TENSOR, None)
         group.complete(len(ops))
         return
     for op in ops:
