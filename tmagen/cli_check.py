@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tmagen.cli_output import say
+from tmagen.cli_trace import trace_options, traced, tracing_of
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.flag_text import FlagReader, integer_between, word_of
 from tmagen.words import named, unreadable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tmagen.check import Report, Subject
 
 MAX_JOBS = 1024
-COMPLETIONS = ("eager", "lazy", "newest-first", "random", "all")
+COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed", "all")
 
 
 @click.command(
@@ -28,6 +29,7 @@ Examples:
   tmagen check kernel.ptx --launch launch.toml
   tmagen check kernel.cu --launch launch.toml --target sm_90a --nvcc-flag=-Iinclude
   tmagen check main.cu gemm.cu --host                     the program's own main
+  tmagen check main.cu --host --completion eager --trace run.json
   tmagen check --example > launch.toml                    for `tmagen emit -o kernel.cu`
 
 \b
@@ -45,7 +47,9 @@ Exit codes:
 @click.option("--list-entries", is_flag=True, help="Print kernels and parameters as a launch file to fill in.")
 @click.option("--example", is_flag=True, help="Print a launch file for the kernel that `tmagen emit` writes.")
 @click.option(
-    "--completion", metavar="ORDER", help="Order of async work: " + "|".join(COMPLETIONS) + ".  [default: all]"
+    "--completion",
+    metavar="ORDER",
+    help="Order of async work: " + "|".join(COMPLETIONS) + "; timed is by a model, and not of all.  [default: all]",
 )
 @click.option("--seed", metavar="N", help="Seed of random fills and of random completion.  [default: 0]")
 @click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
@@ -54,6 +58,7 @@ Exit codes:
 @click.option("--nvcc-flag", "nvcc_flags", metavar="FLAG", multiple=True, help="A flag for nvcc, any number of times.")
 @click.option("--strict", is_flag=True, help="Look for formal rules too, and fail for them.")
 @click.option("--save-ptx", metavar="FILE", help="Write the PTX of a .cu, in which reports count lines.")
+@trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--sarif", "sarif_file", metavar="FILE", help="Write SARIF 2.1.0 too (`-`: to stdout, alone).")
 def command(
@@ -72,6 +77,8 @@ def command(
     nvcc_flags: tuple[str, ...],
     strict: bool,
     save_ptx: str | None,
+    trace: str | None,
+    trace_ctas: str | None,
     as_json: bool,
     sarif_file: str | None,
 ) -> int:
@@ -86,6 +93,7 @@ def command(
     start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
     arch = reader.read("target", target, _target) or "sm_100a"
+    tracing = tracing_of(reader, trace, trace_ctas)
     modes = {"--launch": launch is not None, "--host": host, "--list-entries": list_entries, "--example": example}
     problems = [*reader.diagnostics, *_misuse(files, modes)]
     if not host and (call is not None or arguments):
@@ -106,20 +114,22 @@ def command(
     if host:
         from tmagen.check import run_host
 
-        report = run_host(
-            [Path(file) for file in files],
-            call=call,
-            arguments=arguments,
-            completion=order,
-            seed=start,
-            jobs=processes,
-            target=arch,
-            nvcc=nvcc,
-            nvcc_flags=nvcc_flags,
-            strict=strict,
-            save_ptx=None if save_ptx is None else Path(save_ptx),
-            progress=progress,
-        )
+        with traced(tracing, trace, quiet=as_json or sarif_file == "-"):
+            report = run_host(
+                [Path(file) for file in files],
+                call=call,
+                arguments=arguments,
+                completion=order,
+                seed=start,
+                jobs=processes,
+                target=arch,
+                nvcc=nvcc,
+                nvcc_flags=nvcc_flags,
+                strict=strict,
+                save_ptx=None if save_ptx is None else Path(save_ptx),
+                progress=progress,
+                tracing=tracing,
+            )
     else:
         from tmagen.check import load, run, skeleton
 
@@ -129,9 +139,17 @@ def command(
             click.echo(skeleton(subject), nl=False)
             return 0
         assert launch is not None
-        report = run(
-            subject, Path(launch), completion=order, seed=start, jobs=processes, strict=strict, progress=progress
-        )
+        with traced(tracing, trace, quiet=as_json or sarif_file == "-"):
+            report = run(
+                subject,
+                Path(launch),
+                completion=order,
+                seed=start,
+                jobs=processes,
+                strict=strict,
+                progress=progress,
+                tracing=tracing,
+            )
     _show(report, launch, save_ptx, as_json, sarif_file)
     return report.exit_code
 

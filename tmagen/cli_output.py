@@ -143,12 +143,34 @@ def write_text(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Writes ``data`` to a file, as :func:`write_text` does."""
     if not path:
         raise cannot("write", path, "the name is empty")
     try:
-        _write_file(path, text.encode())
+        _write_file(path, data)
     except (OSError, ValueError) as error:
         raise cannot("write", path, error if isinstance(error, OSError) else str(error)) from None
+
+
+def check_can_write(path: str) -> None:
+    """Raises :class:`SpecError` where :func:`write_text` would: before what there is to write takes its time."""
+    if not path:
+        raise cannot("write", path, "the name is empty")
+    try:
+        mode = _mode_of(path)
+        folder = os.path.dirname(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        raise cannot("write", path, error if isinstance(error, OSError) else str(error)) from None
+    if (mode is not None and stat.S_ISDIR(mode)) or os.path.basename(path) in ("", ".", ".."):
+        raise cannot("write", path, "it is a directory")
+    if not os.path.isdir(folder):
+        raise cannot("write", path, f"there is no directory {folder!r}")
+    if not os.access(folder if mode is None else path, os.W_OK):
+        raise cannot("write", path, "it is write-protected")
 
 
 def _write_file(path: str, data: bytes) -> None:

@@ -10,11 +10,12 @@ import click
 from tmagen import flag_text
 from tmagen.cli_options import kernel_subject, spec_options
 from tmagen.cli_output import say
+from tmagen.cli_trace import trace_options, traced, tracing_of
 from tmagen.errors import Diagnostic
 from tmagen.flag_text import FlagReader, integer_between, word_of
 
 MAX_JOBS = 1024
-COMPLETIONS = ("eager", "lazy", "newest-first", "random", "all")
+COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed", "all")
 INPUTS = ("integer", "normal", "both")
 
 
@@ -26,6 +27,7 @@ Examples:
   tmagen verify kernel.cu --strict
   tmagen verify two_kernels.cu --kernel gemm_b
   tmagen verify --preset step4 --completion lazy --input integer --json
+  tmagen verify --preset step5 --shape 256,256,512 --completion timed --trace step5.json
   tmagen verify --spec kernel.toml --shape 256,256,256 --ld 320,264,272
 
 \b
@@ -40,7 +42,9 @@ Exit codes:
 @spec_options
 @click.option("--shape", "shapes", metavar="M,N,K", multiple=True, help="A shape to try, any number of times.")
 @click.option(
-    "--completion", metavar="ORDER", help="Order of async work: " + "|".join(COMPLETIONS) + ".  [default: all]"
+    "--completion",
+    metavar="ORDER",
+    help="Order of async work: " + "|".join(COMPLETIONS) + "; timed is by a model, and not of all.  [default: all]",
 )
 @click.option(
     "--input", "inputs", metavar="KIND", help="Bit-exact, or in a bound: " + "|".join(INPUTS) + ".  [default: both]"
@@ -53,6 +57,7 @@ Exit codes:
 @click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
 @click.option("--kernel", metavar="NAME", help="Which one, by its namespace, of a FILE with several.")
 @click.option("--nvcc", metavar="PATH", help="The compiler.  [default: CUDA_HOME, PATH, else the one from PyPI]")
+@trace_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     file: str | None,
@@ -67,6 +72,8 @@ def command(
     jobs: str | None,
     kernel: str | None,
     nvcc: str | None,
+    trace: str | None,
+    trace_ctas: str | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -85,26 +92,29 @@ def command(
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
     if kernel is not None and file is None:
         reader.diagnostics.append(Diagnostic(f"--kernel {kernel!r} chooses one of a FILE, and there is none"))
+    tracing = tracing_of(reader, trace, trace_ctas)
     subject = kernel_subject("verify", file, options, reader.diagnostics)
 
     from tmagen.verify import LeadingDims, NoProgress, StreamedText, TerminalProgress, verify
 
     text = StreamedText(say, TerminalProgress())
-    report = verify(
-        subject,
-        [shape for shape in tried if shape is not None] or None,
-        completion=order,
-        inputs=kind,
-        seed=start,
-        checks=not no_checks,
-        strict=strict,
-        fail_fast=fail_fast,
-        lds=None if leading is None else LeadingDims(*leading),
-        jobs=processes,
-        nvcc=nvcc,
-        kernel=kernel,
-        progress=NoProgress() if as_json else text,
-    )
+    with traced(tracing, trace, quiet=as_json):
+        report = verify(
+            subject,
+            [shape for shape in tried if shape is not None] or None,
+            completion=order,
+            inputs=kind,
+            seed=start,
+            checks=not no_checks,
+            strict=strict,
+            fail_fast=fail_fast,
+            lds=None if leading is None else LeadingDims(*leading),
+            jobs=processes,
+            nvcc=nvcc,
+            kernel=kernel,
+            progress=NoProgress() if as_json else text,
+            tracing=tracing,
+        )
     if as_json:
         import json
 

@@ -19,7 +19,7 @@ from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, verdi
 from tmagen.check.run import Runner, completions
 from tmagen.check.subject import load
 from tmagen.check.variables import Variables
-from tmagen.emu import GlobalMemory, Launch, Module
+from tmagen.emu import GlobalMemory, Launch, Module, Tracing
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.hostrun import Ended, LiveProgram, Program, build_program
 from tmagen.toolchain import Nvcc
@@ -42,6 +42,7 @@ def run_host(
     strict: bool = False,
     save_ptx: Path | None = None,
     progress: Progress | None = None,
+    tracing: Tracing | None = None,
 ) -> Report:
     """Builds a host program of .cu and C++ files and runs it once for each order of completion.
 
@@ -64,7 +65,7 @@ def run_host(
         seconds = time.perf_counter() - started
         if save_ptx is not None:
             kernels.save(save_ptx)
-        runner = Runner(seed, jobs, strict, progress or NoProgress())
+        runner = Runner(seed, jobs, strict, progress or NoProgress(), tracing)
         cases: list[CaseReport] = []
         notes: list[str] = []
         for order in orders:
@@ -121,11 +122,16 @@ class _Session:
 
     def run(self, arguments: Sequence[str]) -> CaseReport:
         started = time.perf_counter()
+        tracing = self.runner.tracing
+        if tracing is not None:
+            tracing.begin(f"{self.program.path}, {self.completion}")
         with LiveProgram(self.program, arguments) as live:
             for event in live.events():
                 self._event(event, live)
             ended = live.ended()
         self._judge(ended)
+        if tracing is not None:
+            tracing.end(failed=verdict_of(self.findings, strict=self.runner.strict) is not Verdict.PASSED)
         return CaseReport(
             completion=self.completion,
             seed=self.runner.seed,

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from tmagen.check.finding import Finding, Findings, Severity
+from tmagen.verify.report import cycles_text
 
 
 class Verdict(Enum):
@@ -41,6 +42,8 @@ class LaunchRecord:
     cluster: tuple[int, int, int]  # CTAs
     dynamic_smem_bytes: int
     seconds: float  # of emulation
+    cycles: tuple[int, int] | None = None  # of timed completion: the fewest and the most of a CTA
+    model: tuple[str, ...] = ()  # what those are made of
 
     def text(self) -> str:
         shape = f"grid {_times(self.grid)} block {_times(self.block)}"
@@ -55,6 +58,7 @@ class LaunchRecord:
             "cluster": list(self.cluster),
             "dynamic_smem_bytes": self.dynamic_smem_bytes,
             "seconds": round(self.seconds, 4),
+            "cycles": None if self.cycles is None else list(self.cycles),
         }
 
 
@@ -80,9 +84,14 @@ class CaseReport:
         """The case in one line, with what was found under it."""
         count = len(self.launches)
         ran = f"{count} launch{'' if count == 1 else 'es'}{', all rules' if self.checked else ''}, "
-        head = f"{self.completion:<13} {ran}{self.seconds:.2f} s  {self.verdict.value}"
+        head = f"{self.completion:<13} {ran}{self.seconds:.2f} s  {self.verdict.value}{self._cycles()}"
         found = [f"  {line}" for finding in self.findings for line in finding.lines()]
         return (head, *found)
+
+    def _cycles(self) -> str:
+        """What timed completion says a CTA of each launch took."""
+        told = [cycles_text(launch.cycles).strip() for launch in self.launches if launch.cycles is not None]
+        return f"  {'; '.join(dict.fromkeys(told))}" if told else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -148,8 +157,11 @@ class Report:
             else:
                 lines += found
                 known.add(tuple(found))
-        lines.append(self._summary())
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.model(), self._summary()])
+
+    def model(self) -> tuple[str, ...]:
+        """Of timed completion: what it takes for how long, and from where."""
+        return next((launch.model for case in self.cases for launch in case.launches if launch.model), ())
 
     def _summary(self) -> str:
         counts = Counter(case.verdict for case in self.cases)
@@ -169,6 +181,7 @@ class Report:
             "notes": list(self.notes),
             "cases": [case.to_dict() for case in self.cases],
             "build_seconds": round(self.build_seconds, 3),
+            "model": list(self.model()),
             "verdict": self.verdict.value,
             "exit_code": self.exit_code,
         }

@@ -17,16 +17,19 @@ from tmagen.check.kernels import check_params, choose, parameter_block, plain_na
 from tmagen.check.places import Place, explained
 from tmagen.check.read_expects import names
 from tmagen.check.read_launch import from_mapping, from_toml
-from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict
+from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, verdict_of
 from tmagen.check.spec import Dim3, LaunchSpec
 from tmagen.check.subject import Subject, load
-from tmagen.emu import EmulatorError, Entry, GlobalMemory, Launch, Module
+from tmagen.emu import EmulatorError, Entry, GlobalMemory, Launch, Module, Tracing, table_for
 from tmagen.emu import run as emulate
 from tmagen.errors import Diagnostic, SpecError, TmagenError
 from tmagen.toolchain import Nvcc
 from tmagen.verify.progress import NoProgress, Progress
 
 COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+"""What "all" stands for: the orders that a correct kernel has to survive."""
+
+SELECTABLE = (*COMPLETIONS, "timed")
 _SMALL_GRID = 64  # CTAs below which starting another process costs more than it saves
 
 
@@ -42,14 +45,16 @@ def run(
     nvcc_flags: Sequence[str] = (),
     strict: bool = False,
     progress: Progress | None = None,
+    tracing: Tracing | None = None,
 ) -> Report:
     """Runs one kernel as a launch file says, once for each order of completion, and judges what it leaves behind.
 
     The first run looks for races and other broken rules too; `strict` looks for formal ones as well, which then fail.
 
     `subject` is a .ptx or .cu file, or what :func:`load` made of one; `launch` a TOML file or a mapping of its form.
-    `completion` is one or several of COMPLETIONS, or "all"; `seed` varies random fills and the random order; `jobs` is
-    how many processes emulate a large grid, one per core by default.
+    `completion` is one or several of COMPLETIONS, "all" of them, or "timed" by a model of how long things take;
+    `tracing` gets a trace of the first run that fails, else of the first; `seed` varies random fills and the random
+    order; `jobs` is how many processes emulate a large grid, one per core by default.
 
     Raises TmagenError where there is nothing to run: files that cannot be read, do not compile or parse, a launch file
     that does not fit the kernel.
@@ -83,7 +88,7 @@ def run(
         spec.registers,
         arena.predecessor(spec.predecessor),
     )
-    runner = Runner(seed, jobs, strict, progress or NoProgress())
+    runner = Runner(seed, jobs, strict, progress or NoProgress(), tracing)
     cases: list[CaseReport] = []
     notes: list[str] = []
     for order in orders:
@@ -137,17 +142,19 @@ def _directive(entry: Entry, name: str) -> Dim3 | None:
 def completions(asked: str | Sequence[str]) -> tuple[str, ...]:
     """The orders that are asked for. Raises TmagenError for one that does not exist."""
     chosen = COMPLETIONS if asked == "all" else (asked,) if isinstance(asked, str) else tuple(asked)
-    unknown = [name for name in chosen if name not in COMPLETIONS]
+    unknown = [name for name in chosen if name not in SELECTABLE]
     if unknown or not chosen:
-        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(COMPLETIONS)}, all")
+        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(SELECTABLE)}, all")
     return tuple(dict.fromkeys(chosen))
 
 
 class Runner:
     """Emulates launches. Whatever checks a run reports into the collector that is passed here."""
 
-    def __init__(self, seed: int, jobs: int | None, strict: bool, progress: Progress) -> None:
-        self.seed, self.jobs, self.strict, self.progress = seed, jobs, strict, progress
+    def __init__(
+        self, seed: int, jobs: int | None, strict: bool, progress: Progress, tracing: Tracing | None = None
+    ) -> None:
+        self.seed, self.jobs, self.strict, self.progress, self.tracing = seed, jobs, strict, progress, tracing
 
     def emulate(
         self,
@@ -166,6 +173,8 @@ class Runner:
         """
         self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}")
         started = time.perf_counter()
+        cycles: tuple[int, int] | None = None
+        model: tuple[str, ...] = ()
         try:
             result = emulate(
                 module,
@@ -177,9 +186,12 @@ class Runner:
                 progress=self.progress.step,
                 checks=checked,
                 strict=checked and self.strict,
+                trace=None if self.tracing is None else self.tracing.trace(),
             )
             findings.take(result.findings)
             findings.hints += [f"{hint.rule}: {hint.message}, PTX line {hint.ptx_line}" for hint in result.hints]
+            if (cycles := result.cycles) is not None:
+                model = table_for(module.target).text()
         except EmulatorError as error:
             findings.take_error(error, explained(error.message, places))
         finally:
@@ -192,9 +204,13 @@ class Runner:
             launch.cluster,
             launch.dynamic_smem_bytes,
             time.perf_counter() - started,
+            cycles,
+            model,
         )
 
     def _jobs_for(self, launch: Launch) -> int:
+        if self.tracing is not None:
+            return 1
         if self.jobs is not None:
             return self.jobs
         x, y, z = launch.grid
@@ -213,10 +229,14 @@ def _case(
 ) -> CaseReport:
     findings = Findings()
     started = time.perf_counter()
+    if runner.tracing is not None:
+        runner.tracing.begin(f"{plain_name(launch.kernel)}, {completion}")
     record = runner.emulate(module, launch, arena.memory, completion, findings, arena.places, checked=checked)
     # A run that did not end left nothing behind that could be judged.
     if not findings.ended_early:
         _judge(spec, arena, findings)
+    if runner.tracing is not None:
+        runner.tracing.end(failed=verdict_of(findings, strict=runner.strict) is not Verdict.PASSED)
     return CaseReport(
         completion=completion,
         seed=runner.seed,

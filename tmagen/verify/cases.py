@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tmagen.bind import LeadingDims
-from tmagen.emu import EmulatorError, GlobalMemory, Launch, Module, RunResult
+from tmagen.emu import EmulatorError, GlobalMemory, Launch, Module, RunResult, Tracing
 from tmagen.emu import run as emulate
 from tmagen.emu.checks import Finding
 from tmagen.errors import TmagenError
@@ -54,9 +54,12 @@ class Settings:
     progress: Progress
     checks: bool = True
     strict: bool = False
+    tracing: Tracing | None = None
 
     def jobs_for(self, shape: Shape) -> int:
-        """Processes for a problem."""
+        """Processes for a problem. A trace hears one alone."""
+        if self.tracing is not None:
+            return 1
         if self.jobs is not None:
             return self.jobs
         work = shape.m * shape.n * max(shape.k, _LEAST_K)
@@ -178,10 +181,14 @@ def _run_one(
     message: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     hints: tuple[str, ...] = ()
+    cycles: tuple[int, int] | None = None
+    tracing = bench.settings.tracing
+    if tracing is not None:
+        tracing.begin(f"{shape.m} x {shape.n} x {shape.k}, {kind}, {completion}")
     try:
         for call in bench.launches:
             result = _emulate(bench, call, completion, checks=checks)
-            findings += result.findings
+            findings, cycles = findings + result.findings, result.cycles
             hints += tuple(f"perhaps {hint.rule}: {hint.message}, PTX line {hint.ptx_line}" for hint in result.hints)
     except TmagenError as error:
         verdict = Verdict.FAILED if error.exit_code == 1 else Verdict.NOT_JUDGED
@@ -197,6 +204,8 @@ def _run_one(
             message += hints
     if verdict is Verdict.PASSED and any(finding.level == "E" for finding in findings):
         verdict = Verdict.FAILED
+    if tracing is not None:
+        tracing.end(failed=verdict is not Verdict.PASSED)
     return CaseReport(
         shape=shape,
         lds=bench.problem.lds,
@@ -211,6 +220,7 @@ def _run_one(
         message=message,
         checked=checks,
         findings=findings,
+        cycles=cycles,
     )
 
 
@@ -236,6 +246,7 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) 
         strict=settings.strict,
         any_leader=True,
         max_rounds=_rounds_for(bench.problem.shape),
+        trace=None if settings.tracing is None else settings.tracing.trace(),
     )
 
 

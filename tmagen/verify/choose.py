@@ -21,6 +21,9 @@ from tmagen.verify.shapes import (
 )
 
 COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+"""What "all" stands for: the orders that a correct kernel has to survive."""
+
+SELECTABLE = (*COMPLETIONS, "timed")
 INPUTS = ("integer", "normal")
 
 # A baked-in shape of more multiply-adds is tried in the ways that tell most for their time, where none are asked for.
@@ -91,9 +94,9 @@ def choose(host: Host, shapes: Sequence[Shape] | None, lds: LeadingDims | None, 
 
 def _completions(asked: str | Sequence[str]) -> tuple[str, ...]:
     chosen = COMPLETIONS if asked == "all" else (asked,) if isinstance(asked, str) else tuple(asked)
-    unknown = [name for name in chosen if name not in COMPLETIONS]
+    unknown = [name for name in chosen if name not in SELECTABLE]
     if unknown or not chosen:
-        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(COMPLETIONS)}, all")
+        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(SELECTABLE)}, all")
     return chosen
 
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from tmagen.emu import table_for
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
@@ -100,8 +102,11 @@ class StreamedText:
         self._write = write
         self._bar = bar
         self._digest = Digest()
+        self._target = ""
+        self._timed = False
 
     def built(self, report: Report) -> None:
+        self._target = report.target
         self._lines(report.heading())
 
     def case_starts(self, label: str) -> None:
@@ -112,6 +117,7 @@ class StreamedText:
 
     def case_ends(self, case: CaseReport) -> None:
         self._bar.case_ends(case)
+        self._timed |= case.completion == "timed"
         self._lines(self._digest.add(case))
 
     def close(self) -> None:
@@ -119,7 +125,8 @@ class StreamedText:
 
     def finish(self, report: Report) -> None:
         """Writes what comes after the last case."""
-        self._lines((*self._digest.rest(), report.summary()))
+        model = table_for(self._target).text() if self._timed else ()
+        self._lines((*self._digest.rest(), *model, report.summary()))
 
     def _lines(self, lines: tuple[str, ...]) -> None:
         for line in lines:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from tmagen.bind import LeadingDims
+from tmagen.emu import table_for
 from tmagen.emu.checks import Finding
 from tmagen.hostrun import LaunchCall, ParameterTable
 from tmagen.ir import Shape
@@ -57,6 +58,7 @@ class CaseReport:
     message: tuple[str, ...] = ()  # what went wrong, other than values
     checked: bool = False  # observed for races and other broken rules
     findings: tuple[Finding, ...] = ()
+    cycles: tuple[int, int] | None = None  # of timed completion: the fewest and the most of a CTA
 
     def line(self) -> str:
         """The case in one line, of fixed columns."""
@@ -64,7 +66,7 @@ class CaseReport:
         grid = "-" if self.launch is None else "x".join(map(str, self.launch.grid))
         completion = f"{self.completion}+checks" if self.checked else self.completion
         how = f"{self.inputs:<8} {completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
-        return f"{shape:<22} grid {grid:<9} {how}"
+        return f"{shape:<22} grid {grid:<9} {how}{cycles_text(self.cycles)}"
 
     def lines(self) -> tuple[str, ...]:
         """The case, with what went wrong under it."""
@@ -98,9 +100,18 @@ class CaseReport:
             "message": list(self.message),
             "checked": self.checked,
             "findings": [finding.to_dict() for finding in self.findings],
+            "cycles": None if self.cycles is None else list(self.cycles),
             "mismatch": None if self.mismatch is None else mismatch_to_dict(self.mismatch),
             "launch": record,
         }
+
+
+def cycles_text(cycles: tuple[int, int] | None) -> str:
+    """What timed completion says a CTA took."""
+    if cycles is None:
+        return ""
+    least, most = cycles
+    return f"  {most:,} cycles" if least == most else f"  {least:,} to {most:,} cycles"
 
 
 # A figure that is no line of a source: those follow "line " or ":". Several with nothing but "-", "," and words like
@@ -145,6 +156,12 @@ class Report:
             *self.notes,
         )
 
+    def model(self) -> tuple[str, ...]:
+        """Of timed completion: what it takes for how long, and from where."""
+        if not any(case.completion == "timed" for case in self.cases):
+            return ()
+        return table_for(self.target).text()
+
     def summary(self) -> str:
         """The last line."""
         counts = Counter(case.verdict for case in self.cases)
@@ -159,7 +176,7 @@ class Report:
 
         digest = Digest()
         cases = [line for case in self.cases for line in digest.add(case)]
-        return "\n".join([*self.heading(), *cases, *digest.rest(), self.summary()])
+        return "\n".join([*self.heading(), *cases, *digest.rest(), *self.model(), self.summary()])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -181,6 +198,7 @@ class Report:
             "notes": list(self.notes),
             "cases": [case.to_dict() for case in self.cases],
             "stopped": self.stopped,
+            "model": list(self.model()),
             "build_seconds": round(self.build_seconds, 3),
             "exit_code": self.exit_code,
         }

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tmagen.bind import LeadingDims
-from tmagen.emu import GlobalMemory, Module, parse
+from tmagen.emu import GlobalMemory, Module, Tracing, parse
 from tmagen.errors import TmagenError
 from tmagen.hostrun import build
 from tmagen.ir import Gemm, Shape, Target
@@ -44,19 +44,21 @@ def verify(
     nvcc: Nvcc | Path | str | None = None,
     kernel: str | None = None,
     progress: Progress | None = None,
+    tracing: Tracing | None = None,
 ) -> Report:
     """Compiles a kernel, emulates what its own host part launches, and compares D with the matrix product.
 
     `subject` is a kernel file (a Path, or a str of one line that names one), the text of one (str) or a specification
     (Gemm), which is emitted first; `kernel` is the namespace to judge where a file holds several kernels. Without
     `shapes` a small set is tried that meets tails, K = 0 and empty problems, or the one shape that is baked in.
-    `completion` is the order in which asynchronous work completes: one or several of COMPLETIONS, or "all". `inputs` is
-    "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". None means all and both, but a
-    few for a large shape that is baked in. With `checks` the first run of each problem is observed for races and other
-    broken rules, which fail it; `strict` adds rules that are formal or that one run cannot settle, and they fail
-    nothing. `fail_fast` stops at the first case that fails. `lds` replaces the leading dimensions: by default K, K and
-    N rounded up to 16 bytes, and some more for a few shapes of the set. `jobs` is how many processes emulate a large
-    problem, one per core by default.
+    `completion` is the order in which asynchronous work completes: one or several of COMPLETIONS, "timed" by a model of
+    how long things take, or "all" of COMPLETIONS. `tracing` gets a trace of the first case that fails, else of the
+    first. `inputs` is "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". None means
+    all and both, but a few for a large shape that is baked in. With `checks` the first run of each problem is observed
+    for races and other broken rules, which fail it; `strict` adds rules that are formal or that one run cannot settle,
+    and they fail nothing. `fail_fast` stops at the first case that fails. `lds` replaces the leading dimensions: by
+    default K, K and N rounded up to 16 bytes, and some more for a few shapes of the set. `jobs` is how many processes
+    emulate a large problem, one per core by default.
 
     Raises TmagenError where there is nothing to judge: no compiler, a file that does not compile or is of another form,
     an illegal specification, a shape that the kernel is not for, a problem that does not fit into memory, an argument
@@ -88,7 +90,7 @@ def verify(
             seconds = time.perf_counter() - started
             with Host(program) as host:
                 choice = choose(host, shapes, lds, ways)
-                settings = Settings(choice.completions, choice.inputs, seed, jobs, progress, checks, strict)
+                settings = Settings(choice.completions, choice.inputs, seed, jobs, progress, checks, strict, tracing)
                 for problem in choice.problems:
                     require_memory(problem, settings)
                 report = Report(
