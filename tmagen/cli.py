@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `tmagen emit`, `explain`, `explain-check`, `verify`, `check`, `run`, `bench` and `list`.
+"""The command line: `tmagen emit`, `explain`, `explain-check`, `verify`, `check`, `timeline`, `run`, `bench` and
+`list`.
 
 Each command is a module of its own that is imported when it runs. Exit codes: 0 done or verified; 1 verified and found
 wrong; 2 nothing could be done or judged; 130 interrupted.
@@ -30,6 +31,7 @@ COMMANDS = {
     "verify": "cli_verify",
     "diff": "cli_diff",
     "check": "cli_check",
+    "timeline": "cli_timeline",
     "run": "cli_run",
     "bench": "cli_bench",
     "list": "cli_list",
@@ -59,6 +61,7 @@ Examples:
   tmagen explain --preset step6 --shape 4096,4096,4096
   tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
   tmagen check main.cu --host
+  tmagen timeline --preset step5 -o step5.svg
   tmagen run --preset step6 --target sm_90a
   tmagen list
 """,

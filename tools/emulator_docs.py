@@ -39,6 +39,7 @@ generator. This page is written by `make regen` from the emulator's own registry
 - **Tensor maps** of parameters, and those that a kernel makes with `tensormap.replace`, in the emulator's own layout.
 - **Asynchronous completion** by policy: `eager` (at once), `lazy` (as late as the waits allow, first in first out),
   `newest-first` (TMA newest first, after tensor work) and `random` (seeded). Data move when an operation completes.
+  `timed` gives each operation the cycles of a model: [trace.md](trace.md), with how to look at a run.
 - **What else is left open** goes with the policy: TMEM of a CTA starts at column 0 with `eager`, and where another
   CTA of the SM would leave room with the others. `elect.sync` takes the lowest lane, as CUTLASS asserts; `verify` has
   `newest-first` take the highest and `random` another one, the same throughout a run.
@@ -55,11 +56,11 @@ generator. This page is written by `make regen` from the emulator's own registry
 
 ## What it does not model
 
-Timing, caches and the order of memory between CTAs; sparse MMAs, and masks of lanes with CTA pairs;
-im2col and gather modes of TMA, interleaved and packed element types. Clusters run one after another, except that a
-launch may be split over processes, so CTAs of different clusters cannot wait for each other. Values of 128 bits have
-to be the same in all lanes. An execution is one of those that the policies choose: a value that is right in all of
-them can still depend on an order that no fence guarantees.
+Time, but for the model of `timed` completion ([trace.md](trace.md)); caches and the order of memory between CTAs;
+sparse MMAs, and masks of lanes with CTA pairs; im2col and gather modes of TMA, interleaved and packed element types.
+Clusters run one after another, except that a launch may be split over processes, so CTAs of different clusters cannot
+wait for each other. Values of 128 bits have to be the same in all lanes. An execution is one of those that the
+policies choose: a value that is right in all of them can still depend on an order that no fence guarantees.
 
 ## Instructions
 
