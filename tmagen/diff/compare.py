@@ -14,6 +14,7 @@ from tmagen.diff.facts import Group
 from tmagen.diff.problem import Problem
 from tmagen.diff.results import Results, Runs, results, runs_of
 from tmagen.diff.sides import Side
+from tmagen.diff.tools import Tools
 from tmagen.diff.view import View, look_at
 from tmagen.toolchain import Nvcc
 
@@ -30,6 +31,7 @@ class Comparison:
     right: Side
     problem: Problem
     trial: Problem
+    tools: Tools
     events: tuple[Block, ...] | None
     plan: tuple[Group, ...] | None
     cost: tuple[Group, ...] | None
@@ -77,12 +79,14 @@ def compare(
     problem: Problem,
     trial: Problem,
     *,
+    tools: Callable[[], Tools],
     parts: Collection[str],
     seed: int,
 ) -> Comparison:
     """Looks at both at the same time, and compares what was found: most of it is other programs that run."""
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         futures = pool.submit(left), pool.submit(right)
+        made_with = pool.submit(tools)
         mine, theirs = (future.result() for future in futures)
     both = (mine.view, theirs.view) if mine.view is not None and theirs.view is not None else None
     return Comparison(
@@ -90,6 +94,7 @@ def compare(
         right=theirs.side,
         problem=problem,
         trial=trial,
+        tools=made_with.result(),
         events=align(both[0].sections, both[1].sections) if both and "events" in parts else None,
         plan=decisions(*both) if both and "plan" in parts else None,
         cost=costs(*both, mine.cost, theirs.cost) if both and mine.cost and theirs.cost else None,

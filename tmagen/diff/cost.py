@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tmagen.diff.facts import Fact, Group, facts
-from tmagen.diff.sass import MachineCode, machine_code
+from tmagen.diff.sass import Loop, MachineCode, machine_code
 from tmagen.diff.source import SourceFacts, source_facts
 from tmagen.diff.view import View
 from tmagen.toolchain import KernelResources, Nvcc, disassemble
@@ -109,7 +109,7 @@ def _machine_code(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fa
     )
 
 
-def _loop_text(view: View, code: MachineCode | None, loop: tuple[int, int] | None) -> str | None:
+def _loop_text(view: View, code: MachineCode | None, loop: Loop | None) -> str | None:
     """Its length, and that of each K tile in it where it is unrolled."""
     if code is None:
         return None

@@ -9,6 +9,7 @@ from itertools import pairwise
 from tmagen.diff.facts import Fact, Group, facts, paired
 from tmagen.diff.layout import Map
 from tmagen.diff.roles import roles
+from tmagen.diff.tile_order import first_wave, name_of, order_of, share_of, tiles_text
 from tmagen.diff.view import View
 from tmagen.emu.errors import EmulatorError
 from tmagen.emu.instr_descriptor import decode
@@ -302,37 +303,39 @@ def _instr_descriptor(view: View) -> Pairs:
 
 
 def _tiles(left: View, right: View) -> tuple[Fact, ...]:
-    mine, theirs = tile_order(left), tile_order(right)
-    first = [_order_text(next(iter(order.values()), ())) for order in (mine, theirs)]
-    return facts(
-        ("CTAs of the emulated problem", len(mine), len(theirs)),
-        ("tiles of CTA 0 there, by (m, n)", *first),
-        ("every CTA takes the same tiles in the same order", "yes", "yes" if mine == theirs else "no"),
+    """Of the problem that is asked about, from the schedulers alone; and of the emulated one, from the whole run."""
+    views = (left, right)
+    mine, theirs = left.order, right.order
+    small = [
+        order_of(v.recording.stores, [m for m in v.names.maps.values() if m.operand == "D"], v.names.pitches["D"])
+        for v in views
+    ]
+    if mine.untold or theirs.untold:
+        asked = facts(("order", mine.untold or name_of(mine.sequence), theirs.untold or name_of(theirs.sequence)))
+    else:
+        asked = facts(
+            ("output tiles", len(mine.sequence), len(theirs.sequence)),
+            ("order", name_of(mine.sequence), name_of(theirs.sequence)),
+            ("a CTA takes", share_of(mine), share_of(theirs)),
+            (
+                "tiles of CTA 0, by (m, n)",
+                *(tiles_text(next(iter(order.ctas.values()), ())) for order in (mine, theirs)),
+            ),
+            (
+                "rows of tiles that the first tile of each CTA needs",
+                first_wave(mine),
+                first_wave(theirs),
+                "tiles that are computed at a time share the rows of A and of B: the fewer there are, the more of them "
+                "are found in L2",
+            ),
+            ("every CTA takes the same tiles in the same order", "yes", "yes" if mine == theirs else "no"),
+        )
+    first = [tiles_text(next(iter(order.ctas.values()), ())) for order in small]
+    return (
+        *asked,
+        *facts(
+            ("emulated: CTAs", *(len(order.ctas) for order in small)),
+            ("emulated: tiles of CTA 0", *first),
+            ("emulated: the same tiles in the same order", "yes", "yes" if small[0] == small[1] else "no"),
+        ),
     )
-
-
-def tile_order(view: View) -> dict[tuple[int, int, int], tuple[tuple[int, int], ...]]:
-    """The first row and column of each output tile that a CTA stores, in its order, in units of the least one."""
-    by_rank = {len(found.fields.dims): found for found in view.names.maps.values() if found.operand == "D"}
-    pitch = view.names.pitches["D"]
-    corners = {}
-    for cta, stores in view.recording.stores:
-        rows: dict[int, int] = {}
-        seen: list[tuple[int, int]] = []
-        for coords in stores:
-            found = by_rank.get(len(coords))
-            if found is None:
-                continue
-            box = found.box_at(coords, pitch)
-            # Boxes side by side are one tile: its first column is the least that follows a new row or a gap.
-            if rows.get(box.row) != box.column:
-                seen.append((box.row, box.column))
-            rows = {box.row: box.column + box.columns}
-        corners[cta] = tuple(seen)
-    unit_m = min((row for tiles in corners.values() for row, _ in tiles if row), default=1)
-    unit_n = min((column for tiles in corners.values() for _, column in tiles if column), default=1)
-    return {cta: tuple((row // unit_m, column // unit_n) for row, column in tiles) for cta, tiles in corners.items()}
-
-
-def _order_text(tiles: tuple[tuple[int, int], ...]) -> str:
-    return " ".join(f"({m}, {n})" for m, n in tiles) or "-"

@@ -87,6 +87,7 @@ def document_of(comparison: Comparison, *, times: bool = True) -> Document:
             (Line("", (left.label, left.made_by)), Line("", (right.label, right.made_by))),
         ),
         Paragraph(_problems(comparison)),
+        Paragraph(_made_with(comparison)),
         *_verdict(comparison),
         *_in_short(comparison),
     ]
@@ -115,6 +116,18 @@ def _problems(comparison: Comparison) -> str:
         f"A {of_a}, B {of_b}, D {of_d}. Plan and cost are for {_size(comparison.problem.shape)} (M x N x K); steps and "
         f"results are from the emulator, on {_size(comparison.trial.shape)}."
     )
+
+
+def _made_with(comparison: Comparison) -> str:
+    tools = comparison.tools
+    read = f" Machine code is read by {tools.disassembler}." if tools.disassembler else ""
+    tvm = (
+        f" TIRx scripts are lowered by {tools.tvm}; its own call of nvcc adds --use_fast_math and ptxas's "
+        "--register-usage-level, which gives other figures than these."
+        if tools.tvm
+        else ""
+    )
+    return f"Both are compiled by {tools.nvcc} with {tools.ptxas}, {' '.join(tools.flags)}.{read}{tvm}"
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from tmagen.diff.layout import Box, Names
 from tmagen.diff.record import Executed
+from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.errors import EmulatorError
 from tmagen.emu.instr_descriptor import decode
 from tmagen.emu.module import Instruction
@@ -163,6 +164,24 @@ class _Writer:
             (("row", box.row), ("column", box.column)),
         )
 
+    def on_map_prefetch(self, event: Executed) -> Event:
+        address, space = event.operands
+        found = self.names.maps.get(address + PARAM_WINDOW if space == "param" else address)
+        operand = "?" if found is None else found.operand
+        return self._event(event, "prefetch", _prefetch_text([operand]), "tensor maps", ((operand, "1"),))
+
+    def on_tma_prefetch(self, event: Executed) -> Event:
+        tensor_map, coords = event.operands
+        box = self._box(tensor_map, coords)
+        return self._event(
+            event,
+            "prefetch",
+            f"prefetch {_area(box)} into L2",
+            box.operand,
+            (("rows", box.rows), ("columns", box.columns)),
+            (("row", box.row), ("column", box.column)),
+        )
+
     def _box(self, tensor_map: int, coords: tuple[int, ...]) -> Box:
         found = self.names.maps.get(tensor_map)
         signed = tuple((value ^ 1 << 31) - (1 << 31) for value in coords)
@@ -275,6 +294,11 @@ def _arrivals(count: int) -> str:
     return f"{count} arrival{'' if count == 1 else 's'}"
 
 
+def _prefetch_text(operands: Sequence[str]) -> str:
+    plural = "s" if len(operands) > 1 else ""
+    return f"prefetch the tensor map{plural} of {', '.join(operands)}"
+
+
 def _area(box: Box) -> str:
     return f"{box.operand}[{box.row}:{box.row + box.rows}, {box.column}:{box.column + box.columns}]"
 
@@ -335,6 +359,13 @@ def _join_inits(last: Event, event: Event) -> Event:
     return replace(last, facts=facts, text=text)
 
 
+def _join_prefetches(last: Event, event: Event) -> Event | None:
+    if last.about != "tensor maps":
+        return None
+    facts = (*last.facts, *event.facts)
+    return replace(last, facts=facts, text=_prefetch_text([operand for operand, _ in facts]))
+
+
 def _join_mmas(last: Event, event: Event) -> Event | None:
     if dict(last.varying)["stage"] != dict(event.varying)["stage"] or last.facts != event.facts:
         return None
@@ -376,6 +407,7 @@ def _join_boxes(last: Event, event: Event) -> Event | None:
 
 _JOINS: dict[str, Callable[[Event, Event], Event | None]] = {
     "init": _join_inits,
+    "prefetch": _join_prefetches,
     "MMA": _join_mmas,
     "store": _join_stores,
     "TMA load": _join_boxes,

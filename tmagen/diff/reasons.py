@@ -82,18 +82,60 @@ def _init_fence(row: Row, _: Block) -> str | None:
     return None
 
 
-def _columns(row: Row, _: Block) -> str | None:
+def _prefetch(row: Row, _: Block) -> str | None:
+    if _one(row).op != "prefetch":
+        return None
+    if _one(row).about == "tensor maps":
+        return (
+            "fetches the 128 bytes of each map into the descriptor cache while the rest is set up; without it the "
+            "first copy through a map waits for them"
+        )
+    return "brings the part into L2 ahead of the copy; it changes no result"
+
+
+def _columns(row: Row, block: Block) -> str | None:
+    """What the number of columns means, and of the allocation how long the permit to allocate is kept after it."""
+    event = _one(row)
+    if event.op not in ("alloc", "dealloc"):
+        return None
     left, right = _facts(row.left).get("columns"), _facts(row.right).get("columns")
-    if _one(row).op in ("alloc", "dealloc") and left and right and left != right:
-        return "an SM has 512 columns: a CTA that takes them all makes every other CTA of its SM wait until it ends"
-    return None
+    said = []
+    if left and right and left != right:
+        said.append(f"an SM has 512 columns: with {left} of them {_fit(left)}, with {right} {_fit(right)}")
+    if event.op == "alloc" and row.mark is Mark.MOVED:
+        said.append(
+            "Its place among the fences is free, as long as the barrier that shows the address to the other threads comes "
+            "after it" + _kept_permit(block)
+        )
+    return ". ".join(said) or None
+
+
+def _fit(columns: str) -> str:
+    fits = 512 // int(columns)
+    return "no second CTA can allocate before this one frees" if fits == 1 else f"{fits} CTAs fit beside each other"
+
+
+def _kept_permit(block: Block) -> str:
+    """What follows the allocation on one side alone."""
+    given = [row for row in block.rows if _one(row).op == "relinquish" and row.mark in (Mark.LEFT, Mark.RIGHT)]
+    if len(given) != 1:
+        return ""
+    side, other = ("left", "right") if given[0].mark is Mark.LEFT else ("right", "left")
+    return f". What matters is what follows: the {side} gives the permit to allocate back, the {other} keeps it"
 
 
 def _permit(row: Row, block: Block) -> str | None:
-    if _one(row).op == "relinquish":
-        held = "at once" if block.name == SETUP else "only at the end"
-        return f"given back {held}; until then another CTA of the SM that wants columns waits"
-    return None
+    if _one(row).op != "relinquish":
+        return None
+    if block.name == SETUP:
+        return (
+            "given back at once, so that the next CTA of the SM can allocate while this one works: until a CTA gives it "
+            "back, any other that wants columns waits, however many are free"
+        )
+    return (
+        "given back only when the CTA is done: until then every other CTA of its SM waits at tcgen05.alloc, so that CTAs "
+        "of an SM run one after the other"
+    )
 
 
 def _group_wait(row: Row, block: Block) -> str | None:
@@ -215,6 +257,7 @@ _RULES: Sequence[Rule] = (
     _tcgen05_fences,
     _proxy_fence,
     _init_fence,
+    _prefetch,
     _columns,
     _permit,
     _group_wait,

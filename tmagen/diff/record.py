@@ -22,6 +22,9 @@ EMULATING = Lock()
 """Held while a side is emulated. Two runs at a time would gain nothing, and each sets how many threads the BLAS takes:
 sums of a run that another one disturbs are of another order."""
 
+CtaStores = tuple[tuple[Dim3, tuple[tuple[int, ...], ...]], ...]
+"""CTA -> coordinates of its TMA stores, in order."""
+
 _FRAMES_TO_CODE = 2  # the listener is called by Cta.listen, and that by the code of a block
 
 
@@ -40,7 +43,7 @@ class Recording:
     """The events of one CTA, and the boxes that every CTA stores."""
 
     events: tuple[Executed, ...]
-    stores: tuple[tuple[Dim3, tuple[tuple[int, ...], ...]], ...]  # CTA -> coordinates of its TMA stores, in order
+    stores: CtaStores
     threads: int  # of the CTA
     dynamic_base: int  # shared address of the dynamic part
 
@@ -80,6 +83,20 @@ def record(module: Module, launch: Launch, memory: GlobalMemory, ctaid: Dim3 = (
         threads=recorder.threads,
         dynamic_base=recorder.dynamic_base,
     )
+
+
+def stores_of(scheduler: Module, launch: Launch) -> CtaStores:
+    """The coordinates that the prefetches of a scheduler name (:func:`tmagen.diff.slicing.scheduler_of`), by CTA."""
+    found: dict[Dim3, list[tuple[int, ...]]] = {}
+
+    def hear(kind: str, cta: Any, fragment: Any, operands: tuple[Any, ...]) -> None:
+        if kind == "tma_prefetch":
+            lane = fragment.lanes.first
+            found.setdefault(cta.ctaid, []).append(tuple(_signed(pick(value, lane)) for value in operands[1]))
+
+    with EMULATING:
+        run(scheduler, launch, GlobalMemory(), listener=hear)
+    return tuple((cta, tuple(coords)) for cta, coords in found.items())
 
 
 def _together(heard: Sequence[tuple[str, int, int, Instruction, tuple[Any, ...]]]) -> list[Executed]:

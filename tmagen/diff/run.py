@@ -14,6 +14,7 @@ from tmagen.diff.compare import PARTS, Comparison, Half, compare, half_of
 from tmagen.diff.problem import Elements, Problem, problem_of, trial_shape
 from tmagen.diff.results import is_large
 from tmagen.diff.sides import FileHost, Side, file_code, file_side, foreign_side, own_side, spec_elements, tirx_side
+from tmagen.diff.tools import tools_of
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.hostrun import HostProgram, SourceFormError, build
 from tmagen.ir import Gemm, Pipeline, Shape, Tile
@@ -152,6 +153,9 @@ def _compared(
     trial: Problem,
     request: Request,
     nvcc: Nvcc,
+    arch: str,
+    *,
+    tvm: bool = False,
 ) -> Comparison:
     def half(build_side: Callable[[], Side]) -> Callable[[], Half]:
         jobs = request.processes(trial)
@@ -159,4 +163,12 @@ def _compared(
             build_side(), problem, trial, nvcc=nvcc, parts=request.parts, seed=request.seed, jobs=jobs
         )
 
-    return compare(half(left), half(right), problem, trial, parts=request.parts, seed=request.seed)
+    return compare(
+        half(left),
+        half(right),
+        problem,
+        trial,
+        tools=lambda: tools_of(nvcc, arch, tvm=tvm, disassembled="cost" in request.parts),
+        parts=request.parts,
+        seed=request.seed,
+    )

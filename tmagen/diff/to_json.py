@@ -14,6 +14,7 @@ from tmagen.diff.problem import Problem
 from tmagen.diff.reasons import reason
 from tmagen.diff.results import Results
 from tmagen.diff.sides import Side
+from tmagen.diff.tools import Tools
 
 FORMAT = 1
 
@@ -27,6 +28,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
         "right": _side(comparison.right),
         "problem": _problem(comparison.problem),
         "trial": _problem(comparison.trial),
+        "tools": _tools(comparison.tools),
     }
     if comparison.events is not None:
         totals = [{"step": name, "left": left, "right": right} for name, left, right in comparison.totals]
@@ -42,6 +44,16 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
 
 def _side(side: Side) -> dict[str, Any]:
     return {"label": side.label, "made_by": side.made_by, "compile_seconds": round(side.code.seconds, 3)}
+
+
+def _tools(tools: Tools) -> dict[str, Any]:
+    return {
+        "nvcc": tools.nvcc,
+        "ptxas": tools.ptxas,
+        "flags": list(tools.flags),
+        "disassembler": tools.disassembler or None,
+        "tvm": tools.tvm or None,
+    }
 
 
 def _problem(problem: Problem) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tmagen.diff.problem import Problem, addresses_of, allocated, pretended_addr
 from tmagen.diff.record import Recording, record
 from tmagen.diff.sections import Section, sections_of
 from tmagen.diff.sides import Side
+from tmagen.diff.tile_order import TileOrder, scheduled
 from tmagen.emu import GlobalMemory, Launch
 from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.verify.inputs import integer_inputs
@@ -28,6 +29,7 @@ class View:
     names: Names
     events: tuple[Event, ...]
     sections: tuple[Section, ...]
+    order: TileOrder  # of the problem that is asked about
 
 
 def look_at(side: Side, problem: Problem, trial: Problem, seed: int) -> View:
@@ -48,13 +50,15 @@ def look_at(side: Side, problem: Problem, trial: Problem, seed: int) -> View:
     pretended = pretended_addresses(problem)
     asked = side.launch(problem, pretended)
     spans = {name: (pretended[name], pretended[name] + problem.spans[name]) for name in pretended}
+    maps = maps_of(side.code.entry, asked, spans)
     return View(
         side=side,
         launch=asked,
-        maps=maps_of(side.code.entry, asked, spans),
+        maps=maps,
         trial=launch,
         recording=recording,
         names=names,
         events=events,
         sections=sections_of(events),
+        order=scheduled(side, asked, maps, problem.pitches["D"]),
     )

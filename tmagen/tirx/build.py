@@ -47,6 +47,14 @@ def require_tvm() -> None:
         )
 
 
+def tvm_version() -> str:
+    """The release that is installed."""
+    try:
+        return f"apache-tvm {metadata.version('apache-tvm')}"
+    except metadata.PackageNotFoundError:
+        return "TVM built from source"
+
+
 def build_script(script: str) -> TirxKernel:
     """What TVM makes of one script. The same script always gives the same text. Raises TirxError."""
     (kernel,) = build_scripts([script])

@@ -14,7 +14,7 @@ from tmagen.toolchain.host import compile_host, link_host
 from tmagen.toolchain.nvcc import Nvcc, find_nvcc
 from tmagen.toolchain.nvrtc import NvrtcResult, compile_nvrtc
 from tmagen.toolchain.ptxas import KernelResources, parse_ptxas_report
-from tmagen.toolchain.sass import count_opcodes, disassemble
+from tmagen.toolchain.sass import assembler, count_opcodes, disassemble, disassembler
 
 __all__ = [
     "CompileError",
@@ -24,6 +24,7 @@ __all__ = [
     "Nvcc",
     "NvrtcResult",
     "ToolchainError",
+    "assembler",
     "compile_cubin",
     "compile_host",
     "compile_nvrtc",
@@ -31,6 +32,7 @@ __all__ = [
     "compile_ptx",
     "count_opcodes",
     "disassemble",
+    "disassembler",
     "find_nvcc",
     "link_host",
     "parse_ptxas_report",

@@ -33,6 +33,26 @@ def disassemble(cubin: bytes, *, nvcc: Nvcc | None = None) -> str:
     return done.output
 
 
+def disassembler(nvcc: Nvcc | None = None) -> str:
+    """The tool that :func:`disassemble` calls, with its version. Raises ToolchainError where there is none."""
+    tool, _ = _tool(nvcc)
+    return f"{tool.name} {_version(tool)}"
+
+
+def assembler(nvcc: Nvcc) -> str:
+    """The ptxas that `nvcc` calls, with its version."""
+    beside = nvcc.path.with_name("ptxas")
+    return f"ptxas {_version(beside if beside.is_file() else nvcc.root / 'bin' / 'ptxas')}"
+
+
+def _version(tool: Path) -> str:
+    try:
+        found = re.search(r"\bV(\d+\.\d+\.\d+)", run([tool, "--version"]).output)
+    except ToolchainError:
+        found = None
+    return found[1] if found else "of an unknown version"
+
+
 def count_opcodes(sass: str) -> Counter[str]:
     """How often each opcode, modifiers included (`BRA.U.ANY`), stands in the text of :func:`disassemble`."""
     return Counter(_INSTRUCTION.findall(sass))

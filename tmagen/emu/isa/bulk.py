@@ -122,7 +122,8 @@ def prefetch(cx: BlockEmitter, ins: Instruction) -> None:
             raise Unknown(ins.opcode)
         form.take("tile")
         form.done()
-        tmap, _ = tensor_operand(cx, operands(ins, 1 + policy)[0], rank)
+        tmap, coords = tensor_operand(cx, operands(ins, 1 + policy)[0], rank)
+        cx.event("tma_prefetch", tmap, coords)
         cx.line(f"check_map(F, C, {tmap}, 'generic')")
         return
     if not (form.take("L2") and form.take("global")):

@@ -220,6 +220,7 @@ def prefetch(cx: Emitter, ins: Instruction) -> None:
         form.done()
         if space == "const":
             raise Unknown(ins.opcode)
+        cx.event("map_prefetch", place, repr(space))
         cx.line(f"check_map(F, C, {place}, {space!r})")
         return
     form.one_of(("global", "local"), "generic")
