@@ -31,6 +31,7 @@ Examples:
   tmagen diff --preset step6 --format html -o step6.html
   tmagen diff step4.cu step5.cu --only events     what one flag changed
   tmagen diff --preset step5 --against mine.cu
+  tmagen diff --preset step6 --against mine.ptx --against-launch launch.toml
   tmagen diff --preset step6 --only cost,result --format json
 
 \b
@@ -43,6 +44,8 @@ Exit codes:
 @click.argument("files", nargs=-1, metavar="[FILE FILE]")
 @spec_options
 @click.option("--against", metavar="WHAT", help="`tirx`, or a .cu or .ptx file.  [default: tirx]")
+@click.option("--against-launch", metavar="FILE", help="How the second is launched: a file as `tmagen check` takes.")
+@click.option("--launch", metavar="FILE", help="How the first is launched, where both are files.")
 @click.option("--shape", metavar="M,N,K", help="The problem of plan and cost.  [default: 4096,4096,4096]")
 @click.option("--emulate", metavar="M,N,K", help="The problem that is emulated.  [default: about 512,512,512]")
 @click.option("--only", metavar="PARTS", help=f"Some of {','.join(PARTS)}.  [default: all]")
@@ -54,6 +57,8 @@ Exit codes:
 def command(
     files: tuple[str, ...],
     against: str | None,
+    against_launch: str | None,
+    launch: str | None,
     shape: str | None,
     emulate: str | None,
     only: str | None,
@@ -76,7 +81,7 @@ def command(
     start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
     parts = reader.read("only", only, _parts) or PARTS
-    also = [*reader.diagnostics, *_misuse(files, against, options)]
+    also = [*reader.diagnostics, *_misuse(files, against, options), *_launches(files, against, launch, against_launch)]
     if trial is not None and min(trial.m, trial.n, trial.k) < 1:
         also.append(Diagnostic(f"--emulate {emulate}: every extent is at least 1"))
     if problem is not None and min(problem.m, problem.n, problem.k) < 1:
@@ -85,7 +90,16 @@ def command(
 
     from tmagen.diff import Request, diff_files, diff_spec
 
-    request = Request(problem, trial, tuple(parts), start, processes, nvcc)
+    request = Request(
+        problem,
+        trial,
+        tuple(parts),
+        start,
+        processes,
+        nvcc,
+        None if launch is None else Path(launch),
+        None if against_launch is None else Path(against_launch),
+    )
     if pair:
         if also:
             raise SpecError(*also)
@@ -120,6 +134,22 @@ def _misuse(files: tuple[str, ...], against: str | None, options: dict[str, Any]
         found.append(Diagnostic(f"{files[0]!r} against what?", hint=f"tmagen diff {named(files[0])} OTHER.cu"))
     if len(files) > 2 or (len(files) == 2 and against is not None):
         found.append(Diagnostic("a comparison takes two kernels"))
+    return found
+
+
+def _launches(
+    files: tuple[str, ...], against: str | None, launch: str | None, against_launch: str | None
+) -> list[Diagnostic]:
+    """Launch files that nothing is launched by, or that cannot be read."""
+    found = [
+        Diagnostic(f"cannot read {file!r}: {reason}")
+        for file in (launch, against_launch)
+        if file is not None and (reason := unreadable(file)) is not None
+    ]
+    if launch is not None and not files:
+        found.append(Diagnostic("--launch is for the first of two files: a spec says itself how it is launched"))
+    if against_launch is not None and not files and against in (None, "tirx"):
+        found.append(Diagnostic("--against-launch is for a file: TVM says itself how its kernel is launched"))
     return found
 
 

@@ -159,7 +159,7 @@ def test_every_element_is_exact(spec: Gemm, completion: str) -> None:
     d.fill_poison()
     emu.run(
         module(spec),
-        launch_of_tirx(kernel, {"A": a.address, "B": b.address, "D": d.address}),
+        launch_of_tirx(kernel, kernel.kernel, {"A": a.address, "B": b.address, "D": d.address}),
         memory,
         completion=completion,
     )

@@ -109,7 +109,6 @@ class Arena:
     def __init__(self, spec: LaunchSpec, seed: int, folder: Path) -> None:
         self.memory = GlobalMemory()
         self.buffers: dict[str, Buffer] = {}
-        self.maps: dict[str, bytes] = {}
         self._map_addresses: dict[str, int] = {}
         self._next = _FIRST
         for buffer in spec.buffers:
@@ -117,8 +116,7 @@ class Arena:
             address = self._place(buffer)
             allocation = self.memory.allocate(buffer.span_bytes, address=address)
             self.buffers[buffer.name] = Buffer(buffer, allocation.address, allocation.data, before)
-        for one in spec.maps:
-            self.maps[one.name] = tensor_map(one, self.buffers[one.buffer].address).encode()
+        self.maps = {one.name: tensor_map(one, self.address(one.buffer)).encode() for one in spec.maps}
         self.reset()
 
     def _place(self, buffer: BufferSpec) -> int:
@@ -126,6 +124,10 @@ class Arena:
         address = self._next + buffer.align
         self._next += -(-(buffer.span_bytes + _APART) // _BLOCK_BYTES) * _BLOCK_BYTES
         return address
+
+    def address(self, name: str) -> int:
+        """Where a buffer begins."""
+        return self.buffers[name].address
 
     def map_address(self, name: str) -> int:
         """Where a tensor map lies in global memory; it is put there when it is first asked for."""

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from tmagen.check.arena import Arena
 from tmagen.check.spec import LaunchSpec, MapValue, ParamSpec, Pointer, Raw, Struct
 from tmagen.emu import Entry, Module
 from tmagen.emu.tensormap import NBYTES
@@ -101,7 +101,21 @@ def check_params(params: Sequence[ParamSpec], entry: Entry) -> list[Diagnostic]:
     return found
 
 
-def parameter_block(spec: LaunchSpec, entry: Entry, arena: Arena) -> bytes:
+class Placed(Protocol):
+    """Where the buffers and tensor maps of a launch are."""
+
+    @property
+    def maps(self) -> Mapping[str, bytes]:
+        """Tensor maps by name, encoded."""
+
+    def address(self, name: str) -> int:
+        """Of a buffer."""
+
+    def map_address(self, name: str) -> int:
+        """Of a tensor map in global memory."""
+
+
+def parameter_block(spec: LaunchSpec, entry: Entry, arena: Placed) -> bytes:
     """The parameters where the kernel looks for them."""
     block = bytearray(entry.param_bytes)
     for param, place in zip(spec.params, entry.params, strict=True):
@@ -109,14 +123,14 @@ def parameter_block(spec: LaunchSpec, entry: Entry, arena: Arena) -> bytes:
     return bytes(block)
 
 
-def _encoded(param: ParamSpec, arena: Arena) -> bytes:
+def _encoded(param: ParamSpec, arena: Placed) -> bytes:
     match param:
         case Raw():
             return param.data
         case MapValue():
             return arena.maps[param.name]
         case Pointer():
-            base = arena.map_address(param.to) if param.is_map else arena.buffers[param.to].address
+            base = arena.map_address(param.to) if param.is_map else arena.address(param.to)
             return struct.pack("<Q", base + param.offset)
         case Struct():
             out = bytearray(extent(param)[0])

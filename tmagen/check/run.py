@@ -60,18 +60,11 @@ def run(
     that does not fit the kernel.
     """
     orders = completions(completion)
-    spec, folder, source = _launch_spec(launch)
+    spec, folder, source = read_launch(launch)
     loaded = subject
     if not isinstance(loaded, Subject):
         loaded = load(Path(loaded), target=target, nvcc=nvcc, flags=nvcc_flags)
-    try:
-        entry = choose(loaded.module, spec.kernel)
-    except SpecError as error:
-        raise _in(source, error.diagnostics) from None
-    problems = check_params(spec.params, entry)
-    spec = _with_required(spec, entry, problems)
-    if problems:
-        raise _in(source, problems)
+    spec, entry = fitted(spec, loaded.module, source)
     try:
         arena = Arena(spec, seed, folder)
     except SpecError as error:
@@ -102,13 +95,29 @@ def run(
     return Report((loaded.label,), loaded.compiler, tuple(notes), tuple(cases), loaded.build_seconds)
 
 
+def fitted(spec: LaunchSpec, module: Module, source: str) -> tuple[LaunchSpec, Entry]:
+    """The kernel that a launch file is for, and the file with what the kernel itself requires of a launch.
+
+    `source` names the file in messages. Raises SpecError where it does not fit the kernel.
+    """
+    try:
+        entry = choose(module, spec.kernel)
+    except SpecError as error:
+        raise _in(source, error.diagnostics) from None
+    problems = check_params(spec.params, entry)
+    spec = _with_required(spec, entry, problems)
+    if problems:
+        raise _in(source, problems)
+    return spec, entry
+
+
 def _in(source: str, problems: Iterable[Diagnostic]) -> SpecError:
     """The problems as those of a launch file."""
     return SpecError(*(Diagnostic(f"{source}: {d.message}", d.detail, d.hint) for d in problems))
 
 
-def _launch_spec(launch: Path | Mapping[str, Any] | LaunchSpec) -> tuple[LaunchSpec, Path, str]:
-    """The spec, the folder that files in it are relative to, and its name in messages."""
+def read_launch(launch: Path | Mapping[str, Any] | LaunchSpec) -> tuple[LaunchSpec, Path, str]:
+    """The spec, the folder that files in it are relative to, and its name in messages. Raises SpecError."""
     if isinstance(launch, LaunchSpec):
         return launch, Path(), "launch"
     if isinstance(launch, Mapping):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tmagen.diff.align import Block, align
+from tmagen.diff.code import Code
 from tmagen.diff.cost import Cost, cost_of, costs
 from tmagen.diff.decisions import decisions
 from tmagen.diff.facts import Group
@@ -15,6 +16,7 @@ from tmagen.diff.problem import Problem
 from tmagen.diff.results import Results, Runs, results, runs_of
 from tmagen.diff.sides import Side
 from tmagen.diff.tools import Tools
+from tmagen.diff.unlaunched import decided_by_code, instructions
 from tmagen.diff.view import View, look_at
 from tmagen.toolchain import Nvcc
 
@@ -37,6 +39,8 @@ class Comparison:
     cost: tuple[Group, ...] | None
     result: Results | None
     unseen: tuple[str, ...] = ()  # sides that could not be looked at, since a run of theirs did not end
+    unlaunched: tuple[str, ...] = ()  # sides that nothing launches: what stands in the code is all that is known
+    code: tuple[Group, ...] = ()  # how often each instruction stands in the PTX, where no run says what is done
     totals: tuple[tuple[str, int, int], ...] = ()  # steps of CTA 0 of the trial, by what they are: left, right
 
     @property
@@ -62,14 +66,15 @@ class Half:
 def half_of(
     side: Side, problem: Problem, trial: Problem, *, nvcc: Nvcc, parts: Collection[str], seed: int, jobs: int = 1
 ) -> Half:
-    """Looks at one side.
+    """Looks at one side; at its code alone where nothing says how it is launched.
 
     Raises EmulatorError where the emulator cannot run it for its steps, ToolchainError for a missing disassembler.
     """
     runs = runs_of(side, trial, seed=seed, jobs=jobs) if "result" in parts else None
     stopped = runs is not None and any(run.bits is None for run in runs.runs[:1])
-    view = None if stopped or not LOOKED_AT & set(parts) else look_at(side, problem, trial, seed)
-    cost = cost_of(view, nvcc) if view is not None and "cost" in parts else None
+    seen = side.launch is not None and not stopped and LOOKED_AT & set(parts)
+    view = look_at(side, problem, trial, seed) if seen else None
+    cost = cost_of(side.code, nvcc) if "cost" in parts and not stopped else None
     return Half(side, view, cost, runs)
 
 
@@ -89,6 +94,8 @@ def compare(
         made_with = pool.submit(tools)
         mine, theirs = (future.result() for future in futures)
     both = (mine.view, theirs.view) if mine.view is not None and theirs.view is not None else None
+    unlaunched = tuple(half.side.label for half in (mine, theirs) if half.side.launch is None)
+    codes = (mine.side.code, theirs.side.code)
     return Comparison(
         left=mine.side,
         right=theirs.side,
@@ -96,12 +103,25 @@ def compare(
         trial=trial,
         tools=made_with.result(),
         events=align(both[0].sections, both[1].sections) if both and "events" in parts else None,
-        plan=decisions(*both) if both and "plan" in parts else None,
-        cost=costs(*both, mine.cost, theirs.cost) if both and mine.cost and theirs.cost else None,
+        plan=_plan(both, codes if unlaunched else None) if "plan" in parts else None,
+        cost=costs(mine.view, theirs.view, mine.cost, theirs.cost) if mine.cost and theirs.cost else None,
         result=results(mine.runs, theirs.runs, trial, seed=seed) if mine.runs and theirs.runs else None,
-        unseen=tuple(half.side.label for half in (mine, theirs) if half.view is None and LOOKED_AT & set(parts)),
+        unseen=tuple(
+            half.side.label
+            for half in (mine, theirs)
+            if half.view is None and half.side.launch is not None and LOOKED_AT & set(parts)
+        ),
+        unlaunched=unlaunched,
+        code=instructions(*codes) if unlaunched and "events" in parts else (),
         totals=_totals(*both) if both and "events" in parts else (),
     )
+
+
+def _plan(both: tuple[View, View] | None, codes: tuple[Code, Code] | None) -> tuple[Group, ...] | None:
+    """What is decided: by the runs, or by what stands in the code where there are none."""
+    if both is not None:
+        return decisions(*both)
+    return None if codes is None else decided_by_code(*codes)
 
 
 _TOLD_APART = ("TMA load", "TMA store", "wait")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tmagen.diff.code import Code
 from tmagen.diff.facts import Fact, Group, facts
 from tmagen.diff.sass import Loop, MachineCode, machine_code
 from tmagen.diff.source import SourceFacts, source_facts
@@ -31,21 +32,19 @@ class Cost:
     seconds: float
 
 
-def cost_of(view: View, nvcc: Nvcc) -> Cost:
+def cost_of(code: Code, nvcc: Nvcc) -> Cost:
     """Disassembles and counts. Raises ToolchainError where no disassembler is installed."""
-    code = view.side.code
     if code.cubin is None:
         return Cost(None, None, None, 0.0)
-    (resources,) = code.cubin.kernels
     return Cost(
-        resources,
-        machine_code(disassemble(code.cubin.data, nvcc=nvcc)),
+        next((kernel for kernel in code.cubin.kernels if kernel.name == code.kernel), None),
+        machine_code(disassemble(code.cubin.data, nvcc=nvcc), code.kernel),
         None if code.text is None else source_facts(code.text),
         code.seconds,
     )
 
 
-def costs(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Group, ...]:
+def costs(left: View | None, right: View | None, mine: Cost, theirs: Cost) -> tuple[Group, ...]:
     """Side by side."""
     return (
         Group("Resources", _resources(left, right, mine, theirs)),
@@ -54,7 +53,7 @@ def costs(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Group, ...
     )
 
 
-def _resources(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
+def _resources(left: View | None, right: View | None, mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
     pair = (mine.resources, theirs.resources)
     return facts(
         (REGISTERS, *(r and r.registers for r in pair)),
@@ -70,8 +69,10 @@ def _resources(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fact,
     )
 
 
-def _resident(view: View, resources: KernelResources | None) -> str:
-    """How many CTAs an SM holds at a time, and what keeps it from more."""
+def _resident(view: View | None, resources: KernelResources | None) -> str | None:
+    """How many CTAs an SM holds at a time, and what keeps it from more; None where no launch is known."""
+    if view is None:
+        return None
     launch = view.launch
     x, y, z = launch.block
     limits = {"shared memory": SMEM_PER_SM // (launch.dynamic_smem_bytes + SMEM_RESERVED)}
@@ -85,7 +86,7 @@ def _resident(view: View, resources: KernelResources | None) -> str:
     return f"{least} ({' and '.join(name for name, limit in limits.items() if limit == least)})"
 
 
-def _machine_code(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
+def _machine_code(left: View | None, right: View | None, mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
     pair = ((left, mine.code), (right, theirs.code))
     loops = [None if code is None else code.main_loop() for _, code in pair]
 
@@ -109,14 +110,15 @@ def _machine_code(left: View, right: View, mine: Cost, theirs: Cost) -> tuple[Fa
     )
 
 
-def _loop_text(view: View, code: MachineCode | None, loop: Loop | None) -> str | None:
+def _loop_text(view: View | None, code: MachineCode | None, loop: Loop | None) -> str | None:
     """Its length, and that of each K tile in it where it is unrolled."""
     if code is None:
         return None
     if loop is None:
         return "no loop"
     total = len(code.range(loop))
-    per_tile = max((event.count for event in view.events if event.op == "MMA"), default=0)
+    events = () if view is None else view.events
+    per_tile = max((event.count for event in events if event.op == "MMA"), default=0)
     tiles = code.mmas(loop) / per_tile if per_tile else 0
     return f"{total} ({total / tiles:.0f} a K tile, {tiles:.0f} unrolled)" if tiles > 1 else f"{total}"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+from tmagen.diff.code import Code
 from tmagen.diff.facts import Fact, Group, facts, paired
 from tmagen.diff.layout import Map
 from tmagen.diff.roles import roles
@@ -18,6 +19,11 @@ from tmagen.emu.smem_descriptor import SmemDescriptor
 
 Pairs = list[tuple[str, str]]
 SWIZZLE_ATOM_BYTES = 1024
+SWIZZLE_ATOM_NOTE = (
+    f"a tile with a 128-byte swizzle has to start at a multiple of {SWIZZLE_ATOM_BYTES:,}: declared less, it does so "
+    "by the luck of the base"
+)
+ORDER_NOTE = "which tiles are computed at about the same time, and so which rows of A and B are still in L2"
 MAP_BYTES = 128  # of a tensor map
 
 
@@ -47,7 +53,7 @@ def _grouped(pairs: Callable[[View], Pairs], left: View, right: View) -> tuple[F
 def _launch(left: View, right: View) -> tuple[Fact, ...]:
     mine, theirs = left.launch, right.launch
     entries = (left.side.code.entry, right.side.code.entry)
-    bounds = [_bounds(entry.directives) for entry in entries]
+    bounds = [bounds_of(entry.directives) for entry in entries]
     return facts(
         ("grid, CTAs", _dims(mine.grid), _dims(theirs.grid)),
         ("block, threads", _dims(mine.block), _dims(theirs.block)),
@@ -56,7 +62,7 @@ def _launch(left: View, right: View) -> tuple[Fact, ...]:
         ("launch bounds", *bounds),
         (
             "parameters",
-            *(_parameters(entry) for entry in entries),
+            *(parameters_of(entry) for entry in entries),
             "a tensor map takes 128 bytes; the rest is what is known at run time only: tile counts, and the edge of D",
         ),
     )
@@ -66,13 +72,15 @@ def _dims(values: tuple[int, int, int]) -> str:
     return " x ".join(str(value) for value in values)
 
 
-def _parameters(entry: Entry) -> str:
+def parameters_of(entry: Entry) -> str:
+    """Tensor maps and the rest."""
     maps = sum(param.size == MAP_BYTES for param in entry.params)
     others = sum(param.size for param in entry.params if param.size != MAP_BYTES)
     return f"{maps} tensor maps" + (f" and {others:,} bytes" if others else "")
 
 
-def _bounds(directives: dict[str, tuple[int, ...]]) -> str:
+def bounds_of(directives: dict[str, tuple[int, ...]]) -> str:
+    """The launch bounds of a kernel."""
     words = {"maxntid": "threads at most", "reqntid": "threads", "minnctapersm": "CTAs per SM at least"}
     found = [f"{directives[name][0]} {what}" for name, what in words.items() if name in directives]
     return ", ".join(found) or "none"
@@ -144,21 +152,21 @@ def _list(values: tuple[int, ...]) -> str:
 
 
 def _smem(left: View, right: View) -> tuple[Fact, ...]:
-    aligns = [_alignment(view) for view in (left, right)]
+    aligns = [declared_alignment(view.side.code) for view in (left, right)]
     found = facts(
         ("bytes", left.launch.dynamic_smem_bytes, right.launch.dynamic_smem_bytes),
         (
             "declared alignment, bytes",
             *aligns,
-            f"a tile with a 128-byte swizzle has to start at a multiple of {SWIZZLE_ATOM_BYTES:,}: declared less, it "
-            "does so by the luck of the base",
+            SWIZZLE_ATOM_NOTE,
         ),
     )
     return (*found, *paired(_smem_map(left), _smem_map(right)))
 
 
-def _alignment(view: View) -> int:
-    module, entry = view.side.code.module, view.side.code.entry
+def declared_alignment(code: Code) -> int:
+    """Of dynamic shared memory, bytes."""
+    module, entry = code.module, code.entry
     dynamic = [v for v in (*module.variables, *entry.variables) if v.space == "shared" and v.nbytes is None]
     return max((variable.align for variable in dynamic), default=16)
 
@@ -304,38 +312,40 @@ def _instr_descriptor(view: View) -> Pairs:
 
 def _tiles(left: View, right: View) -> tuple[Fact, ...]:
     """Of the problem that is asked about, from the schedulers alone; and of the emulated one, from the whole run."""
-    views = (left, right)
     mine, theirs = left.order, right.order
-    small = [
-        order_of(v.recording.stores, [m for m in v.names.maps.values() if m.operand == "D"], v.names.pitches["D"])
-        for v in views
-    ]
     if mine.untold or theirs.untold:
-        asked = facts(("order", mine.untold or name_of(mine.sequence), theirs.untold or name_of(theirs.sequence)))
-    else:
-        asked = facts(
-            ("output tiles", len(mine.sequence), len(theirs.sequence)),
-            ("order", name_of(mine.sequence), name_of(theirs.sequence)),
-            ("a CTA takes", share_of(mine), share_of(theirs)),
-            (
-                "tiles of CTA 0, by (m, n)",
-                *(tiles_text(next(iter(order.ctas.values()), ())) for order in (mine, theirs)),
-            ),
-            (
-                "rows of tiles that the first tile of each CTA needs",
-                first_wave(mine),
-                first_wave(theirs),
-                "tiles that are computed at a time share the rows of A and of B: the fewer there are, the more of them "
-                "are found in L2",
-            ),
-            ("every CTA takes the same tiles in the same order", "yes", "yes" if mine == theirs else "no"),
+        return facts(("order", *(order.untold or name_of(order.sequence) for order in (mine, theirs)))) + _emulated(
+            left, right
         )
-    first = [tiles_text(next(iter(order.ctas.values()), ())) for order in small]
-    return (
-        *asked,
-        *facts(
-            ("emulated: CTAs", *(len(order.ctas) for order in small)),
-            ("emulated: tiles of CTA 0", *first),
-            ("emulated: the same tiles in the same order", "yes", "yes" if small[0] == small[1] else "no"),
+    asked = facts(
+        ("output tiles", len(mine.sequence), len(theirs.sequence)),
+        ("order", name_of(mine.sequence), name_of(theirs.sequence), ORDER_NOTE),
+        ("a CTA takes", share_of(mine), share_of(theirs)),
+        ("tiles of CTA 0, by (m, n)", *(tiles_text(next(iter(order.ctas.values()), ())) for order in (mine, theirs))),
+        (
+            "rows of tiles that the first tile of each CTA needs",
+            first_wave(mine),
+            first_wave(theirs),
+            "tiles that are computed at a time share rows of A and of B: the fewer of them, the more is found in L2",
         ),
+        ("every CTA takes the same tiles in the same order", "yes", "yes" if mine == theirs else "no"),
+    )
+    return asked + _emulated(left, right)
+
+
+def _emulated(left: View, right: View) -> tuple[Fact, ...]:
+    if not (left.recording.complete and right.recording.complete):
+        return ()
+    mine, theirs = (
+        order_of(
+            view.recording.stores,
+            [found for found in view.names.maps.values() if found.operand == "D"],
+            view.names.pitches["D"],
+        )
+        for view in (left, right)
+    )
+    return facts(
+        ("emulated: CTAs", len(mine.ctas), len(theirs.ctas)),
+        ("emulated: tiles of CTA 0", *(tiles_text(next(iter(order.ctas.values()), ())) for order in (mine, theirs))),
+        ("emulated: the same tiles in the same order", "yes", "yes" if mine == theirs else "no"),
     )

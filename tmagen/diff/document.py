@@ -94,6 +94,11 @@ def document_of(comparison: Comparison, *, times: bool = True) -> Document:
     if comparison.unseen:
         names = " and ".join(comparison.unseen)
         parts.append(Paragraph(f"No steps, plan or cost: a run of {names} did not end."))
+    if comparison.unlaunched:
+        names = " and ".join(comparison.unlaunched)
+        parts.append(Paragraph(f"Nothing says how {names} is launched: what follows is what stands in the code."))
+    if comparison.code:
+        parts += [Heading(2, "What stands in the code"), *_groups(comparison, comparison.code, fold=False)]
     if comparison.events is not None:
         parts += _events(comparison, comparison.events)
     if comparison.plan is not None:
@@ -111,6 +116,8 @@ def _size(shape: Shape) -> str:
 
 
 def _problems(comparison: Comparison) -> str:
+    if comparison.unlaunched:
+        return "Not run."
     of_a, of_b, of_d = (element.value for element in comparison.problem.elements)
     return (
         f"A {of_a}, B {of_b}, D {of_d}. Plan and cost are for {_size(comparison.problem.shape)} (M x N x K); steps and "

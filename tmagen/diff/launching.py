@@ -49,10 +49,10 @@ def launch_of_plan(plan: Plan, kernel: str, shape: Shape, lds: LeadingDims, at: 
     )
 
 
-def launch_of_tirx(kernel: TirxKernel, at: Addresses) -> Launch:
-    """What TVM's host function launches."""
+def launch_of_tirx(kernel: TirxKernel, symbol: str, at: Addresses) -> Launch:
+    """What TVM's host function launches; `symbol` is the kernel's in the PTX."""
     return Launch(
-        kernel=kernel.kernel,
+        kernel=symbol,
         grid=kernel.grid,
         block=kernel.block,
         dynamic_smem_bytes=kernel.dynamic_smem_bytes,

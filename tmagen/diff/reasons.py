@@ -104,8 +104,8 @@ def _columns(row: Row, block: Block) -> str | None:
         said.append(f"an SM has 512 columns: with {left} of them {_fit(left)}, with {right} {_fit(right)}")
     if event.op == "alloc" and row.mark is Mark.MOVED:
         said.append(
-            "Its place among the fences is free, as long as the barrier that shows the address to the other threads comes "
-            "after it" + _kept_permit(block)
+            "Its place among the fences is free, as long as the barrier that shows the address to the other threads "
+            "comes after it" + _kept_permit(block)
         )
     return ". ".join(said) or None
 
@@ -129,12 +129,12 @@ def _permit(row: Row, block: Block) -> str | None:
         return None
     if block.name == SETUP:
         return (
-            "given back at once, so that the next CTA of the SM can allocate while this one works: until a CTA gives it "
-            "back, any other that wants columns waits, however many are free"
+            "given back at once, so that the next CTA of the SM can allocate while this one works: until a CTA gives "
+            "it back, any other that wants columns waits, however many are free"
         )
     return (
-        "given back only when the CTA is done: until then every other CTA of its SM waits at tcgen05.alloc, so that CTAs "
-        "of an SM run one after the other"
+        "given back only when the CTA is done: until then every other CTA of its SM waits at tcgen05.alloc, so that "
+        "CTAs of an SM run one after the other"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -46,19 +47,24 @@ class Recording:
     stores: CtaStores
     threads: int  # of the CTA
     dynamic_base: int  # shared address of the dynamic part
+    complete: bool = True  # `stores` are those of every CTA
 
 
 class _Recorder:
     """The listener. It keeps all events of one CTA, and the TMA stores of the others."""
 
-    def __init__(self, ctaid: Dim3) -> None:
+    def __init__(self, ctaid: Dim3, *, alone: bool) -> None:
         self.ctaid = ctaid
+        self.alone = alone
         self.heard: list[tuple[str, int, int, Instruction, tuple[Any, ...]]] = []
         self.stores: dict[Dim3, list[tuple[int, ...]]] = {}
         self.threads = 0
         self.dynamic_base = 0
 
     def __call__(self, kind: str, cta: Any, fragment: Any, operands: tuple[Any, ...]) -> None:
+        # CTAs run one after the other, but for those of a cluster.
+        if self.alone and self.heard and cta.ctaid != self.ctaid and cta.launch.launch.cluster == (1, 1, 1):
+            raise _Heard
         lane = fragment.lanes.first
         if kind == "tma_store":
             _, _, coords = operands
@@ -72,16 +78,26 @@ class _Recorder:
         self.heard.append((kind, fragment.warp.index, fragment.mask, instruction, values))
 
 
-def record(module: Module, launch: Launch, memory: GlobalMemory, ctaid: Dim3 = (0, 0, 0)) -> Recording:
-    """Runs `launch` to its end and returns what CTA `ctaid` did. Raises EmulatorError as the emulator does."""
-    recorder = _Recorder(ctaid)
-    with EMULATING:
+class _Heard(Exception):
+    """CTA 0 has ended."""
+
+
+def record(
+    module: Module, launch: Launch, memory: GlobalMemory, ctaid: Dim3 = (0, 0, 0), *, alone: bool = False
+) -> Recording:
+    """Runs `launch` to its end and returns what CTA `ctaid` did; with `alone` only as far as that CTA's own end.
+
+    Raises EmulatorError as the emulator does.
+    """
+    recorder = _Recorder(ctaid, alone=alone)
+    with EMULATING, suppress(_Heard):
         run(module, launch, memory, listener=recorder)
     return Recording(
         events=tuple(_together(recorder.heard)),
         stores=tuple((cta, tuple(coords)) for cta, coords in recorder.stores.items()),
         threads=recorder.threads,
         dynamic_base=recorder.dynamic_base,
+        complete=not alone,
     )
 
 

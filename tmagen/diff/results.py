@@ -145,6 +145,7 @@ def _run(
     buffers.a.write(inputs.a)
     buffers.b.write(inputs.b)
     buffers.d.fill_poison()
+    assert side.trial_launch is not None, "a side that nothing launches is not run"
     launch = side.trial_launch(problem, addresses_of(buffers))
     try:
         with EMULATING:

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tmagen.diff.code import Code
 from tmagen.diff.events import Event
 from tmagen.diff.facts import Fact, facts
 from tmagen.diff.layout import DONE, FULL
 from tmagen.diff.view import View
 
+ELECTION_NOTE = (
+    "ptxas knows that elect.sync leaves one lane; under any other guard it puts a loop around each instruction of the "
+    "uniform datapath"
+)
 AFTER = "tcgen05.fence::after_thread_sync"
 
 
@@ -19,9 +24,8 @@ def roles(left: View, right: View) -> tuple[Fact, ...]:
     return facts(
         (
             "one thread is chosen by",
-            *map(_election, both),
-            "ptxas knows that elect.sync leaves one lane; under any other guard it puts a loop around each instruction "
-            "of the uniform datapath",
+            *(election_of(view.side.code) for view in both),
+            ELECTION_NOTE,
         ),
         ("loads are issued by", *(_who(view, "TMA load") for view in both)),
         ("MMAs are issued by", *(_who(view, "MMA") for view in both)),
@@ -40,8 +44,9 @@ def roles(left: View, right: View) -> tuple[Fact, ...]:
     )
 
 
-def _election(view: View) -> str:
-    elects = any(instruction.opcode.startswith("elect.sync") for instruction in view.side.code.entry.body)
+def election_of(code: Code) -> str:
+    """How one thread of a warp is chosen."""
+    elects = any(instruction.opcode.startswith("elect.sync") for instruction in code.entry.body)
     return "elect.sync" if elects else "its number"
 
 

@@ -4,24 +4,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tmagen.diff.compare import PARTS, Comparison, Half, compare, half_of
+from tmagen.diff.files import Opened, as_model, open_file, read_text, require_launched
 from tmagen.diff.problem import Elements, Problem, problem_of, trial_shape
 from tmagen.diff.results import is_large
-from tmagen.diff.sides import FileHost, Side, file_code, file_side, foreign_side, own_side, spec_elements, tirx_side
+from tmagen.diff.sides import Side, own_side, spec_elements, tirx_side
 from tmagen.diff.tools import tools_of
 from tmagen.errors import Diagnostic, SpecError
-from tmagen.hostrun import HostProgram, SourceFormError, build
-from tmagen.ir import Gemm, Pipeline, Shape, Tile
+from tmagen.ir import DType, Gemm, Pipeline, Shape, Tile
 from tmagen.legality import require_legal
 from tmagen.toolchain import Nvcc, find_nvcc
 from tmagen.verify.run import target_of
 
+UNKNOWN: Elements = (DType.F16, DType.F16, DType.F16)
+"""Types where nothing says which they are, and nothing depends on them."""
 DEFAULT_SHAPE = Shape(4096, 4096, 4096)
 
 
@@ -35,6 +37,13 @@ class Request:
     seed: int = 0
     jobs: int | None = None
     nvcc: str | None = None
+    launch: Path | None = None  # how the first file is launched
+    against_launch: Path | None = None  # how the second one is
+
+    @property
+    def runs(self) -> bool:
+        """Whether a launch is needed."""
+        return "result" in self.parts
 
     def processes(self, trial: Problem) -> int:
         """Processes that emulate a side: the two sides share the cores as it is."""
@@ -55,120 +64,141 @@ def diff_spec(spec: Gemm, against: Path | None = None, request: Request | None =
             Diagnostic(f"--shape differs from the shape that is baked in: {static.m},{static.n},{static.k}")
         )
     shape = static or request.shape or DEFAULT_SHAPE
-    trial = request.emulate or trial_shape(spec.tile, spec.pipeline)
-    nvcc = find_nvcc(request.nvcc, arch=spec.target.value)
+    arch = spec.target.value
+    nvcc = find_nvcc(request.nvcc, arch=arch)
     elements = spec_elements(spec)
-    problem, small = problem_of(shape, elements), problem_of(trial, elements)
-
-    def own() -> Side:
-        return own_side(spec, trial, nvcc)
-
+    asked = problem_of(shape, elements)
+    small = problem_of(request.emulate or trial_shape(spec.tile, spec.pipeline), elements)
     if against is None:
-        return _compared(own, lambda: tirx_side(spec, shape, trial, nvcc), problem, small, request, nvcc)
-    with ExitStack() as stack:
-        try:
-            host = _host(against, nvcc, stack)
-        except SourceFormError:
-            mine = own()
-            if static is not None and trial != static:
-                # A file of one shape runs on that alone.
-                mine = replace(mine, trial=mine.code, trial_launch=mine.launch)
-                small = problem
-            other = foreign_side(against, mine, nvcc, spec.target.value)
-            return _compared(lambda: mine, lambda: other, problem, small, request, nvcc)
-        _same_types(elements, host.program.elements)
-        small = _fitting(small, host.program)
         return _compared(
             lambda: own_side(spec, small.shape, nvcc),
-            lambda: file_side(against, host, file_code(against, nvcc, spec.target.value)),
-            problem,
-            small,
+            lambda: tirx_side(spec, shape, small.shape, nvcc),
+            _Meeting(asked, small, tvm=True),
             request,
             nvcc,
+            arch,
         )
+    with ExitStack() as stack:
+        shaped = replace(spec, problem=replace(spec.problem, shape=shape))
+        other = open_file(against, request.against_launch, shaped, nvcc, arch, stack, run=request.runs)
+        meeting = _meet(_Meeting(asked, small), [other], request, "the spec", static)
+
+        def own() -> Side:
+            side = own_side(spec, meeting.small.shape, nvcc)
+            exact = meeting.exact and side.trial is side.code
+            return replace(side, trial_launch=side.launch) if exact else side
+
+        if other.is_launched or not request.runs:
+            return _compared(own, lambda: other.side(not meeting.exact), meeting, request, nvcc, arch)
+        mine = own()
+        if static is not None and small.shape != static:
+            # A file of one shape runs on that alone.
+            mine = replace(mine, trial=mine.code, trial_launch=mine.launch)
+            meeting = replace(meeting, small=meeting.asked)
+        theirs = as_model(other.side(False), mine) or other.side(False)
+        return _compared(lambda: mine, lambda: theirs, meeting, request, nvcc, arch)
 
 
 def diff_files(left: Path, right: Path, request: Request | None = None) -> Comparison:
-    """Two files of the form that `tmagen emit` writes, each launched by its own host part.
+    """Two files, each launched by its launch file, by its own host part, or as TVM launches it.
 
-    Raises SourceFormError for a file of another form, and what :func:`diff_spec` raises.
+    Raises what :func:`diff_spec` raises.
     """
     request = request or Request()
-    targets = [target_of(path.read_text(encoding="utf-8", errors="replace")) for path in (left, right)]
+    targets = [target_of(read_text(path)) for path in (left, right)]
     if targets[0] is not targets[1]:
         raise SpecError(Diagnostic(f"{left.name} is for {targets[0].value}, {right.name} for {targets[1].value}"))
-    nvcc = find_nvcc(request.nvcc, arch=targets[0].value)
-    with ExitStack() as stack:
-        with ThreadPoolExecutor(2) as pool:
-            codes = [pool.submit(file_code, path, nvcc, targets[0].value) for path in (left, right)]
-            hosts = [_host(path, nvcc, stack) for path in (left, right)]
-        elements = hosts[0].program.elements
-        _same_types(elements, hosts[1].program.elements)
-        problem = problem_of(request.shape or DEFAULT_SHAPE, elements)
+    arch = targets[0].value
+    nvcc = find_nvcc(request.nvcc, arch=arch)
+    with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
+        pairs = ((left, request.launch), (right, request.against_launch))
+        futures = [pool.submit(open_file, *pair, None, nvcc, arch, stack, run=request.runs) for pair in pairs]
+        opened = [future.result() for future in futures]
+        elements = next((file.elements for file in opened if file.elements is not None), UNKNOWN)
         small = problem_of(request.emulate or trial_shape(Tile(), Pipeline()), elements)
-        for host in hosts:
-            problem, small = _fitting(problem, host.program), _fitting(small, host.program)
-        return _compared(
-            lambda: file_side(left, hosts[0], codes[0].result()),
-            lambda: file_side(right, hosts[1], codes[1].result()),
-            problem,
-            small,
-            request,
-            nvcc,
-        )
+        asked = problem_of(request.shape or DEFAULT_SHAPE, elements)
+        meeting = _meet(_Meeting(asked, small), opened, request, left.name, None)
+        sides = [file.side(not meeting.exact) for file in opened]
+        return _compared(lambda: sides[0], lambda: sides[1], meeting, request, nvcc, arch)
 
 
-def _host(path: Path, nvcc: Nvcc, stack: ExitStack) -> FileHost:
-    if path.suffix == ".ptx":
-        raise SourceFormError(f"{path}: PTX has no host part", hint="tmagen diff SPEC --against FILE.ptx")
-    target = target_of(path.read_text(encoding="utf-8", errors="replace"))
-    program = stack.enter_context(build(path, nvcc=nvcc, target=target))
-    host = FileHost(program)
-    stack.callback(host.session.close)
-    return host
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """The problems that both sides take."""
+
+    asked: Problem
+    small: Problem  # that is emulated
+    exact: bool = False  # one alone, which a side has baked in
+    tvm: bool = False
 
 
-def _same_types(mine: Elements, theirs: Elements) -> None:
-    if mine != theirs:
-        words = [", ".join(element.value for element in elements) for elements in (mine, theirs)]
-        raise SpecError(
-            Diagnostic(f"A, B, D are {words[0]} on one side and {words[1]} on the other: nothing to compare")
-        )
+def _meet(first: _Meeting, opened: Sequence[Opened], request: Request, who: str, static: Shape | None) -> _Meeting:
+    """The problems, with what files have baked in. Raises SpecError where sides take none in common.
 
+    `who` has the types of `first`, and `static` is the shape that it has baked in, if it has.
+    """
+    fixed: list[int | None] = [None, None, None]
+    spec_has = (None, None, None) if static is None else (static.m, static.n, static.k)
+    rows: Problem | None = None
+    for file in opened:
+        if file.elements is not None and file.elements != first.asked.elements:
+            words = [", ".join(e.value for e in elements) for elements in (first.asked.elements, file.elements)]
+            raise SpecError(
+                Diagnostic(f"A, B, D are {words[0]} on one side and {words[1]} on the other: nothing to compare")
+            )
+        if rows is not None and file.problem not in (None, rows):
+            raise SpecError(Diagnostic("the two launch files are for other problems: nothing to compare"))
+        rows = rows or file.problem
+        for axis, theirs in enumerate(file.fixed):
+            mine = spec_has[axis] if fixed[axis] is None else fixed[axis]
+            if mine is not None and theirs is not None and mine != theirs:
+                raise SpecError(
+                    Diagnostic(f"{'MNK'[axis]} is {theirs:,} in {file.path.name} and {mine:,} in {who}, baked in")
+                )
+            fixed[axis] = fixed[axis] if theirs is None else theirs
 
-def _fitting(problem: Problem, program: HostProgram) -> Problem:
-    """The problem, with the extents that a file has baked in."""
-    shape = problem.shape
-    m, n, k = (
-        asked if fixed is None else fixed
-        for asked, fixed in zip((shape.m, shape.n, shape.k), program.static_mnk, strict=True)
-    )
-    return problem_of(Shape(m, n, k), problem.elements)
+    def fitting(problem: Problem) -> Problem:
+        shape = problem.shape
+        pairs = zip((shape.m, shape.n, shape.k), fixed, strict=True)
+        return problem_of(Shape(*(asked if baked is None else baked for asked, baked in pairs)), problem.elements)
+
+    asked, small = (rows, rows) if rows is not None else (fitting(first.asked), fitting(first.small))
+    for flag, given, found in (("--shape", request.shape, asked), ("--emulate", request.emulate, small)):
+        if given is not None and given != found.shape:
+            shape = found.shape
+            raise SpecError(
+                Diagnostic(f"{flag} differs from the shape that is baked in: {shape.m},{shape.n},{shape.k}")
+            )
+    return _Meeting(asked, small, exact=None not in fixed, tvm=any(file.tvm for file in opened))
 
 
 def _compared(
     left: Callable[[], Side],
     right: Callable[[], Side],
-    problem: Problem,
-    trial: Problem,
+    meeting: _Meeting,
     request: Request,
     nvcc: Nvcc,
     arch: str,
-    *,
-    tvm: bool = False,
 ) -> Comparison:
-    def half(build_side: Callable[[], Side]) -> Callable[[], Half]:
-        jobs = request.processes(trial)
-        return lambda: half_of(
-            build_side(), problem, trial, nvcc=nvcc, parts=request.parts, seed=request.seed, jobs=jobs
-        )
+    def half(build_side: Callable[[], Side], flag: str) -> Callable[[], Half]:
+        jobs = request.processes(meeting.small)
+
+        def look() -> Half:
+            side = build_side()
+            if request.runs:
+                require_launched(side, flag)
+            return half_of(
+                side, meeting.asked, meeting.small, nvcc=nvcc, parts=request.parts, seed=request.seed, jobs=jobs
+            )
+
+        return look
 
     return compare(
-        half(left),
-        half(right),
-        problem,
-        trial,
-        tools=lambda: tools_of(nvcc, arch, tvm=tvm, disassembled="cost" in request.parts),
+        half(left, "--launch"),
+        half(right, "--against-launch"),
+        meeting.asked,
+        meeting.small,
+        tools=lambda: tools_of(nvcc, arch, tvm=meeting.tvm, disassembled="cost" in request.parts),
         parts=request.parts,
         seed=request.seed,
     )

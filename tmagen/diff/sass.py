@@ -11,6 +11,7 @@ WAIT = "SYNCS.PHASECHK"
 PADDING = ("NOP",)
 
 _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?)\s*;", re.MULTILINE)
+_FUNCTION = re.compile(r"^(?:\s*Function : |//-+ \.text\.)(\S+).*$", re.MULTILINE)
 _PREDICATE = re.compile(r"!?U?P(?:\d|T)\b")
 _ENDS = ("EXIT", "RET", "BRA", "BRX", "JMP")
 
@@ -133,8 +134,11 @@ def _leading_to(block: int, head: int, predecessors: list[list[int]]) -> set[int
     return found
 
 
-def machine_code(sass: str) -> MachineCode:
-    """Reads what cuobjdump or nvdisasm print of one kernel."""
+def machine_code(sass: str, kernel: str = "") -> MachineCode:
+    """Reads what cuobjdump or nvdisasm print of a kernel; `kernel` is its symbol, for a cubin with several."""
+    parts = _FUNCTION.split(sass)
+    named = dict(zip(parts[1::2], parts[2::2], strict=True))
+    sass = named.get(kernel, sass)
     found = []
     for offset, guard, opcode, operands in _LINE.findall(sass):
         target = re.search(r"(?:^|\s|`\(.*\)\s*)0x([0-9a-f]+)$", operands) if opcode.startswith("BRA") else None

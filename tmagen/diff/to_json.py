@@ -26,13 +26,17 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
         "exit_code": comparison.exit_code,
         "left": _side(comparison.left),
         "right": _side(comparison.right),
-        "problem": _problem(comparison.problem),
-        "trial": _problem(comparison.trial),
+        "problem": None if comparison.unlaunched else _problem(comparison.problem),
+        "trial": None if comparison.unlaunched else _problem(comparison.trial),
         "tools": _tools(comparison.tools),
     }
     if comparison.events is not None:
         totals = [{"step": name, "left": left, "right": right} for name, left, right in comparison.totals]
         found["events"] = {"sections": [_block(block) for block in comparison.events], "totals": totals}
+    if comparison.unlaunched:
+        found["unlaunched"] = list(comparison.unlaunched)
+    if comparison.code:
+        found["code"] = _groups(comparison.code)
     if comparison.plan is not None:
         found["plan"] = _groups(comparison.plan)
     if comparison.cost is not None:

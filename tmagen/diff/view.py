@@ -9,6 +9,7 @@ from tmagen.diff.events import Event, events_of
 from tmagen.diff.layout import Map, Names, maps_of, names_of
 from tmagen.diff.problem import Problem, addresses_of, allocated, pretended_addresses
 from tmagen.diff.record import Recording, record
+from tmagen.diff.results import is_large
 from tmagen.diff.sections import Section, sections_of
 from tmagen.diff.sides import Side
 from tmagen.diff.tile_order import TileOrder, scheduled
@@ -34,6 +35,7 @@ class View:
 
 def look_at(side: Side, problem: Problem, trial: Problem, seed: int) -> View:
     """Runs the trial on the emulator, records CTA 0, and reads the launch. Raises what the emulator raises."""
+    assert side.launch is not None and side.trial_launch is not None, "a side that nothing launches is not looked at"
     memory = GlobalMemory()
     buffers = allocated(trial, memory)
     inputs = integer_inputs(trial.shape, trial.elements[:2], seed)
@@ -43,7 +45,7 @@ def look_at(side: Side, problem: Problem, trial: Problem, seed: int) -> View:
     buffers.b.write(inputs.b)
     at = addresses_of(buffers)
     launch = side.trial_launch(trial, at)
-    recording = record(side.trial.module, launch, memory)
+    recording = record(side.trial.module, launch, memory, alone=is_large(trial.shape))
     maps = maps_of(side.trial.entry, launch, {name: (at[name], at[name] + size) for name, size in trial.spans.items()})
     names = names_of(recording, maps, PARAM_WINDOW, trial.pitches)
     events = tuple(events_of(recording.events, names, recording.threads))
