@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tmagen.diff.code import Code
 from tmagen.diff.facts import Fact, Group, facts
+from tmagen.diff.notes import noted
 from tmagen.diff.sass import Loop, MachineCode, machine_code
 from tmagen.diff.source import SourceFacts, source_facts
 from tmagen.diff.view import View
@@ -15,6 +16,7 @@ from tmagen.toolchain import KernelResources, Nvcc, disassemble
 REGISTERS = "registers a thread"
 MAIN_LOOP = "instructions of the main loop"
 
+LONG_NOTE = "a call with a pointer to each of many registers, on one line"
 REGISTERS_PER_SM = 65_536
 REGISTER_UNIT = 8  # a thread's registers are rounded up to this
 SMEM_PER_SM = 233_472
@@ -46,17 +48,18 @@ def cost_of(code: Code, nvcc: Nvcc) -> Cost:
 
 def costs(left: View | None, right: View | None, mine: Cost, theirs: Cost) -> tuple[Group, ...]:
     """Side by side."""
-    return (
+    groups = (
         Group("Resources", _resources(left, right, mine, theirs)),
         Group("Machine code", _machine_code(left, right, mine, theirs)),
         Group("Source", _source(mine, theirs)),
     )
+    return noted(groups)
 
 
 def _resources(left: View | None, right: View | None, mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
     pair = (mine.resources, theirs.resources)
     return facts(
-        (REGISTERS, *(r and r.registers for r in pair)),
+        (REGISTERS, *(r and r.registers for r in pair), _registers_note(left, right)),
         ("spilled, bytes", *(None if r is None else r.spill_store_bytes + r.spill_load_bytes for r in pair)),
         ("stack, bytes", *(None if r is None else r.stack_bytes for r in pair)),
         ("named barriers, highest and one", *(r and r.barriers for r in pair)),
@@ -67,6 +70,21 @@ def _resources(left: View | None, right: View | None, mine: Cost, theirs: Cost) 
             "the least of what registers, shared memory and tensor memory allow",
         ),
     )
+
+
+def _registers_note(left: View | None, right: View | None) -> str:
+    """What the widest loads of tensor memory hold at once, where that differs."""
+    widths = [_widest_load(view) for view in (left, right)]
+    if not all(widths) or widths[0] == widths[1]:
+        return ""
+    return (
+        f"a tcgen05.ld of {max(widths)} columns holds {max(widths)} registers at once, one of {min(widths)} that many"
+    )
+
+
+def _widest_load(view: View | None) -> int:
+    shapes = [dict(event.facts)["shape"] for event in (view.events if view else ()) if event.op == "TMEM load"]
+    return max((int(shape.rpartition("x")[2]) for shape in shapes), default=0)
 
 
 def _resident(view: View | None, resources: KernelResources | None) -> str | None:
@@ -95,7 +113,12 @@ def _machine_code(left: View | None, right: View | None, mine: Cost, theirs: Cos
 
     return facts(
         ("instructions", *(None if code is None else len(code.instructions) for _, code in pair)),
-        (MAIN_LOOP, *(_loop_text(v, c, loop) for (v, c), loop in zip(pair, loops, strict=True))),
+        (
+            MAIN_LOOP,
+            *(_loop_text(v, c, loop) for (v, c), loop in zip(pair, loops, strict=True)),
+            "with the waits that are repeated out of line. A loop whose number of turns is a constant is unrolled by the "
+            "compiler; each loop around a single instruction adds to it",
+        ),
         ("MMA instructions", *(None if code is None else code.mmas() for _, code in pair)),
         (
             "loops around single instructions (BRA.U.ANY)",
@@ -120,18 +143,77 @@ def _loop_text(view: View | None, code: MachineCode | None, loop: Loop | None) -
     events = () if view is None else view.events
     per_tile = max((event.count for event in events if event.op == "MMA"), default=0)
     tiles = code.mmas(loop) / per_tile if per_tile else 0
-    return f"{total} ({total / tiles:.0f} a K tile, {tiles:.0f} unrolled)" if tiles > 1 else f"{total}"
+    if not tiles:
+        return f"{total}"
+    return f"{total} ({total / tiles:.0f} a K tile, {f'{tiles:.0f} unrolled' if tiles > 1 else 'not unrolled'})"
+
+
+def _numbered(source: SourceFacts) -> str:
+    names = source.numbered
+    shown = f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
+    return f"{len(names)}{shown}"
+
+
+def _lines_note(mine: SourceFacts | None, theirs: SourceFacts | None) -> str:
+    """Why one text is longer: the two kinds of lines that the difference is mostly made of."""
+    if mine is None or theirs is None:
+        return ""
+    longer, shorter = (mine, theirs) if mine.lines > theirs.lines else (theirs, mine)
+    kinds = {
+        "comments and blank lines": longer.blank_and_comments - shorter.blank_and_comments,
+        "host part": longer.host - shorter.host,
+        "functions, types and constants with names": longer.called - shorter.called,
+        "wrappers": longer.wrappers - shorter.wrappers,
+        "kernel": longer.kernel - shorter.kernel,
+        "unused declarations": longer.unused - shorter.unused,
+    }
+    most = sorted(kinds, key=lambda kind: -kinds[kind])[:3]
+    told = ", ".join(f"{kind} ({kinds[kind]:,} more)" for kind in most if kinds[kind] > 0)
+    return f"the longer one has more of: {told}"
 
 
 def _source(mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
     pair = (mine.source, theirs.source)
     return facts(
-        ("lines", *(s and s.lines for s in pair)),
-        ("lines of device code, to the kernel's end", *(s and s.device_lines for s in pair)),
-        ("of them before the kernel", *(s and s.before_kernel for s in pair)),
+        ("lines", *(s and s.lines for s in pair), _lines_note(*pair)),
+        ("of them comments and blank", *(None if s is None else s.blank_and_comments for s in pair)),
+        (
+            "of them host part",
+            *(None if s is None else s.host for s in pair),
+            "what checks arguments, encodes tensor maps and launches; without it another program has to know how",
+        ),
+        (
+            "of them before the kernel: wrappers of one instruction",
+            *(None if s is None else s.wrappers for s in pair),
+            "a function around each PTX instruction, with its name and operands",
+        ),
+        ("of them before the kernel: functions, types and constants that it uses", *(s and s.called for s in pair)),
+        (
+            "of them before the kernel: declarations that nothing uses",
+            *(None if s is None else s.unused for s in pair),
+            "a preamble that is the same for every kernel, to be read past",
+        ),
+        (
+            "of them before the kernel: directives and static_assert",
+            *(None if s is None else s.directives for s in pair),
+        ),
+        (
+            "of them kernel",
+            *(s and s.kernel for s in pair),
+            "one function with everything in it, or one that calls main loop, epilogue and set-up by name",
+        ),
         ("comment lines", *(None if s is None else s.comment_lines for s in pair)),
-        ("longest line, characters", *(s and s.widest_line for s in pair)),
-        ("parameters of a function, at most", *(s and s.most_parameters for s in pair)),
+        ("longest line, characters", *(s and s.widest_line for s in pair), LONG_NOTE),
+        (
+            "parameters of a function, at most",
+            *(s and s.most_parameters for s in pair),
+            "a load of many registers that takes a pointer to each, or an array",
+        ),
+        (
+            "variables named by number",
+            *(None if s is None else _numbered(s) for s in pair),
+            "names that a compiler made up, as cse_v4 for a common subexpression, say nothing about what they hold",
+        ),
         (
             'asm without a "memory" clobber',
             *(None if s is None else ", ".join(s.unclobbered) or "none" for s in pair),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from tmagen.diff.code import Code
 from tmagen.diff.facts import Fact, Group, facts, paired
 from tmagen.diff.layout import Map
+from tmagen.diff.notes import noted
 from tmagen.diff.roles import roles
 from tmagen.diff.tile_order import first_wave, name_of, order_of, share_of, tiles_text
 from tmagen.diff.view import View
@@ -23,14 +24,13 @@ SWIZZLE_ATOM_NOTE = (
     f"a tile with a 128-byte swizzle has to start at a multiple of {SWIZZLE_ATOM_BYTES:,}: declared less, it does so "
     "by the luck of the base"
 )
-ORDER_NOTE = "which tiles are computed at about the same time, and so which rows of A and B are still in L2"
 MAP_BYTES = 128  # of a tensor map
 
 
 def decisions(left: View, right: View) -> tuple[Group, ...]:
     """All of it, side by side."""
     both = (left, right)
-    return (
+    groups = (
         Group("Launch", _launch(*both)),
         Group("Who does what, and what is waited for", roles(*both)),
         Group("Tensor maps", _maps(*both)),
@@ -41,6 +41,7 @@ def decisions(left: View, right: View) -> tuple[Group, ...]:
         Group("Instruction descriptor", _grouped(_instr_descriptor, *both)),
         Group("Tile order", _tiles(*both)),
     )
+    return noted(groups)
 
 
 def _grouped(pairs: Callable[[View], Pairs], left: View, right: View) -> tuple[Fact, ...]:
@@ -319,7 +320,7 @@ def _tiles(left: View, right: View) -> tuple[Fact, ...]:
         )
     asked = facts(
         ("output tiles", len(mine.sequence), len(theirs.sequence)),
-        ("order", name_of(mine.sequence), name_of(theirs.sequence), ORDER_NOTE),
+        ("order", name_of(mine.sequence), name_of(theirs.sequence)),
         ("a CTA takes", share_of(mine), share_of(theirs)),
         ("tiles of CTA 0, by (m, n)", *(tiles_text(next(iter(order.ctas.values()), ())) for order in (mine, theirs))),
         (

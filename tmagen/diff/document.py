@@ -13,12 +13,38 @@ from tmagen.diff.events import Event
 from tmagen.diff.facts import Fact, Group
 from tmagen.diff.reasons import reason
 from tmagen.diff.results import Results
+from tmagen.diff.roles import AFTER
 from tmagen.diff.sections import FILL, K_TILE
 from tmagen.ir import Shape
 
 LONGEST_EQUAL_RUN = 4
-WEIGHTY = (REGISTERS, MAIN_LOOP)
-"""Facts whose difference is worth telling at once, whatever it comes from."""
+WEIGHTY = (
+    REGISTERS,
+    "CTAs of one SM",
+    MAIN_LOOP,
+    "loops around single instructions (BRA.U.ANY)",
+    'asm without a "memory" clobber',
+    "lines",
+    "of them before the kernel: declarations that nothing uses",
+    "parameters of a function, at most",
+    "variables named by number",
+    "grid, CTAs",
+    "dynamic shared memory, bytes",
+    "parameters",
+    "one thread is chosen by",
+    "loaded stages are waited for by",
+    f"{AFTER} before each first tcgen05.ld",
+    "a store is waited for until",
+    "maps",
+    "D: dims, elements",
+    "declared alignment, bytes",
+    "columns allocated",
+    "allocation permit given back",
+    "TMEM address read from shared memory in CTA 0",
+    "order",
+    "every CTA takes the same tiles in the same order",
+)
+"""Facts whose difference is worth telling at once."""
 MARKS = {
     Mark.SAME: "the same",
     Mark.CHANGED: "done otherwise",
@@ -162,14 +188,15 @@ def _verdict(comparison: Comparison) -> Iterator[Part]:
 
 
 def _in_short(comparison: Comparison) -> Iterator[Part]:
-    """The differences that have a known meaning, costs first."""
+    """The differences that matter most, costs first, and that there are more."""
     groups = [*(comparison.cost or ()), *(comparison.plan or ())]
     labels = (comparison.left.label, comparison.right.label)
     texts = [
-        f"{group.title}, {fact.name}: {labels[0]} {fact.left}; {labels[1]} {fact.right}{note}"
+        f"{group.title}, {fact.name}: {labels[0]} {fact.left}; {labels[1]} {fact.right}"
+        + (f" ({fact.note})" if fact.note else "")
         for group in groups
         for fact in group.facts
-        if fact.differs and ((note := f": {fact.note}" if fact.note else "") or fact.name in WEIGHTY)
+        if fact.differs and fact.name in WEIGHTY
     ]
     reasons = [
         text

@@ -17,10 +17,10 @@ from tmagen.diff.host_side import FileHost, host_side
 from tmagen.diff.launch_side import launch_file, launch_side
 from tmagen.diff.problem import Elements, Problem
 from tmagen.diff.sides import Side, spec_elements
-from tmagen.diff.tvm_side import takes_maps_alone, tvm_side, tvm_spec
+from tmagen.diff.tvm_side import Retraced, retrace, takes_maps_alone, tvm_side, tvm_spec
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.hostrun import SourceFormError, build
-from tmagen.ir import Gemm
+from tmagen.ir import Gemm, Shape
 from tmagen.toolchain import Nvcc
 from tmagen.verify.run import target_of
 from tmagen.words import named
@@ -31,12 +31,15 @@ ANY: Extents = (None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A file, read. `side(reduced)` is the side; `reduced` as :func:`tmagen.diff.host_side.host_side` takes it."""
+    """A file, read. `side(trial, reduced)` is the side: the shape that is emulated, and what
+    :func:`tmagen.diff.host_side.host_side` takes.
+    """
 
     path: Path
-    side: Callable[[bool], Side]
+    side: Callable[[Shape, bool], Side]
     elements: Elements | None = None  # None: not known, since nothing says how it is launched
     fixed: Extents = ANY  # M, N and K where they are baked in
+    any_trial: bool = False  # though the shape is baked in, another one can be emulated
     problem: Problem | None = None  # the only one that it is launched for, rows included
     tvm: bool = False  # TVM was called
 
@@ -63,7 +66,7 @@ def open_file(
         side = launch_side(path, file, file_code(path, nvcc, arch, file.symbol))
         shape = file.problem.shape
         fixed = (shape.m, shape.n, shape.k)
-        return Opened(path, lambda reduced: side, file.problem.elements, fixed, file.problem)
+        return Opened(path, lambda trial, reduced: side, file.problem.elements, fixed, problem=file.problem)
     if path.suffix != ".ptx":
         try:
             host = _host(path, nvcc, stack)
@@ -73,30 +76,36 @@ def open_file(
             code = file_code(path, nvcc, arch)
             return Opened(
                 path,
-                lambda reduced: host_side(path, host, code, reduced=reduced),
+                lambda trial, reduced: host_side(path, host, code, reduced=reduced),
                 host.program.elements,
                 host.program.static_mnk,
             )
     code = file_code(path, nvcc, arch)
-    by_tvm = _by_tvm(path, code, spec) if run else None
-    return by_tvm or Opened(path, lambda reduced: Side(path.name, str(path), code, code, None, None))
+    by_tvm = _by_tvm(path, code, spec, nvcc, arch) if run else None
+    return by_tvm or Opened(path, lambda trial, reduced: Side(path.name, str(path), code, code, None, None))
 
 
-def _by_tvm(path: Path, code: Code, spec: Gemm | None) -> Opened | None:
+def _by_tvm(path: Path, code: Code, spec: Gemm | None, nvcc: Nvcc, arch: str) -> Opened | None:
     if not takes_maps_alone(code) or not code.kernel.endswith("_kernel"):
         return None
-    of_name = tvm_spec(code.kernel)
-    for candidate in (of_name, spec):
-        side = None if candidate is None else tvm_side(path, code, candidate)
-        if candidate is not None and side is not None:
-            return _of_one_shape(path, side, candidate)
+    for candidate in (tvm_spec(code.kernel), spec):
+        known = None if candidate is None else retrace(code, candidate, nvcc, arch)
+        if known is not None:
+            return _made_by_tvm(path, code, known, nvcc, arch)
     return None
 
 
-def _of_one_shape(path: Path, side: Side, spec: Gemm) -> Opened:
-    shape = spec.problem.shape
+def _made_by_tvm(path: Path, code: Code, known: Retraced, nvcc: Nvcc, arch: str) -> Opened:
+    shape = known.spec.problem.shape
     assert shape is not None, "a TIRx script has a shape"
-    return Opened(path, lambda reduced: side, spec_elements(spec), (shape.m, shape.n, shape.k), tvm=True)
+    return Opened(
+        path,
+        lambda trial, reduced: tvm_side(path, code, known, trial, nvcc, arch),
+        spec_elements(known.spec),
+        (shape.m, shape.n, shape.k),
+        any_trial=known.unedited,
+        tvm=True,
+    )
 
 
 def file_code(path: Path, nvcc: Nvcc, arch: str, choose: Choose | None = None) -> Code:

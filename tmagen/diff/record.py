@@ -78,7 +78,7 @@ class _Recorder:
         self.heard.append((kind, fragment.warp.index, fragment.mask, instruction, values))
 
 
-class _Heard(Exception):
+class _Heard(BaseException):  # the emulator takes an Exception for a fault of its own
     """CTA 0 has ended."""
 
 

@@ -89,13 +89,15 @@ def diff_spec(spec: Gemm, against: Path | None = None, request: Request | None =
             return replace(side, trial_launch=side.launch) if exact else side
 
         if other.is_launched or not request.runs:
-            return _compared(own, lambda: other.side(not meeting.exact), meeting, request, nvcc, arch)
+            return _compared(
+                own, lambda: other.side(meeting.small.shape, not meeting.exact), meeting, request, nvcc, arch
+            )
         mine = own()
         if static is not None and small.shape != static:
             # A file of one shape runs on that alone.
             mine = replace(mine, trial=mine.code, trial_launch=mine.launch)
             meeting = replace(meeting, small=meeting.asked)
-        theirs = as_model(other.side(False), mine) or other.side(False)
+        theirs = as_model(other.side(meeting.small.shape, False), mine) or other.side(meeting.small.shape, False)
         return _compared(lambda: mine, lambda: theirs, meeting, request, nvcc, arch)
 
 
@@ -118,7 +120,7 @@ def diff_files(left: Path, right: Path, request: Request | None = None) -> Compa
         small = problem_of(request.emulate or trial_shape(Tile(), Pipeline()), elements)
         asked = problem_of(request.shape or DEFAULT_SHAPE, elements)
         meeting = _meet(_Meeting(asked, small), opened, request, left.name, None)
-        sides = [file.side(not meeting.exact) for file in opened]
+        sides = [file.side(meeting.small.shape, not meeting.exact) for file in opened]
         return _compared(lambda: sides[0], lambda: sides[1], meeting, request, nvcc, arch)
 
 
@@ -138,6 +140,7 @@ def _meet(first: _Meeting, opened: Sequence[Opened], request: Request, who: str,
     `who` has the types of `first`, and `static` is the shape that it has baked in, if it has.
     """
     fixed: list[int | None] = [None, None, None]
+    fixed_trial = list(fixed)
     spec_has = (None, None, None) if static is None else (static.m, static.n, static.k)
     rows: Problem | None = None
     for file in opened:
@@ -156,20 +159,23 @@ def _meet(first: _Meeting, opened: Sequence[Opened], request: Request, who: str,
                     Diagnostic(f"{'MNK'[axis]} is {theirs:,} in {file.path.name} and {mine:,} in {who}, baked in")
                 )
             fixed[axis] = fixed[axis] if theirs is None else theirs
+            fixed_trial[axis] = fixed_trial[axis] if theirs is None or file.any_trial else theirs
 
-    def fitting(problem: Problem) -> Problem:
+    def fitting(problem: Problem, extents: Sequence[int | None]) -> Problem:
         shape = problem.shape
-        pairs = zip((shape.m, shape.n, shape.k), fixed, strict=True)
+        pairs = zip((shape.m, shape.n, shape.k), extents, strict=True)
         return problem_of(Shape(*(asked if baked is None else baked for asked, baked in pairs)), problem.elements)
 
-    asked, small = (rows, rows) if rows is not None else (fitting(first.asked), fitting(first.small))
+    asked, small = (
+        (rows, rows) if rows is not None else (fitting(first.asked, fixed), fitting(first.small, fixed_trial))
+    )
     for flag, given, found in (("--shape", request.shape, asked), ("--emulate", request.emulate, small)):
         if given is not None and given != found.shape:
             shape = found.shape
             raise SpecError(
                 Diagnostic(f"{flag} differs from the shape that is baked in: {shape.m},{shape.n},{shape.k}")
             )
-    return _Meeting(asked, small, exact=None not in fixed, tvm=any(file.tvm for file in opened))
+    return _Meeting(asked, small, exact=None not in fixed_trial, tvm=any(file.tvm for file in opened))
 
 
 def _compared(

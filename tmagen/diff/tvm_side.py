@@ -8,16 +8,19 @@ the kernel's name, and TVM makes the rest of it again.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from tmagen.diff.code import Code
+from tmagen.diff.code import Code, ptx_of_text
 from tmagen.diff.launching import launch_of_tirx
-from tmagen.diff.sides import Side
+from tmagen.diff.sides import Side, for_trial
 from tmagen.ir import DType, Gemm, Pipeline, Problem, Schedule, Shape, Target, Tile
 from tmagen.legality import check
 from tmagen.plan import derived_name
-from tmagen.tirx import tirx_script
+from tmagen.spec import to_command
+from tmagen.tirx import TirxKernel, tirx_script
 from tmagen.tirx.build import build_script
+from tmagen.toolchain import Nvcc
 
 _NAME = re.compile(
     r"gemm_(?P<target>sm\d+a?)_(?P<a>\w+?)(?:_(?P<d>f32|f16|bf16))?_(?P<tm>\d+)x(?P<tn>\d+)x(?P<tk>\d+)_depth(?P<depth>\d+)"
@@ -64,19 +67,52 @@ def takes_maps_alone(code: Code) -> bool:
     return bool(params) and all(param.size == _MAP_BYTES for param in params)
 
 
-def tvm_side(path: Path, code: Code, spec: Gemm) -> Side | None:
-    """The side; None where TVM's kernel of `spec` has other parameters. Raises SpecError and TirxError."""
+@dataclass(frozen=True, slots=True)
+class Retraced:
+    """What TVM makes of the spec that a file was made of, and whether the file is that still."""
+
+    spec: Gemm
+    made: TirxKernel
+    unedited: bool
+
+
+def retrace(code: Code, spec: Gemm, nvcc: Nvcc, arch: str) -> Retraced | None:
+    """Makes the kernel of `spec` again; None where it takes another number of parameters.
+
+    Raises SpecError, TirxError, CompileError.
+    """
     made = build_script(tirx_script(spec))
     if len(made.maps) != len(code.entry.params):
         return None
-    edited = code.text is not None and code.text.strip() != made.text.strip()
-    how = "launched as TVM launches the kernel of that name" + (", whose text is another" if edited else "")
+    if code.text is not None:
+        return Retraced(spec, made, code.text.strip() == made.text.strip())
+    again = ptx_of_text(made.text, "tirx", nvcc, arch)
+    return Retraced(spec, made, _steps(again) == _steps(code))
 
+
+def _steps(code: Code) -> list[tuple[object, ...]]:
+    """The instructions, without where they come from."""
+    return [(i.opcode, i.operands, i.guard) for i in code.entry.body]
+
+
+def tvm_side(path: Path, code: Code, known: Retraced, trial: Shape, nvcc: Nvcc, arch: str) -> Side:
+    """The side. One that is unedited is emulated for `trial`, by what TVM makes of the same script for that."""
+    made = known.made
+    if not known.unedited:
+        return Side(
+            label=path.name,
+            made_by=f"{path}, launched as TVM launches the kernel of its name, though its code is another",
+            code=code,
+            trial=code,
+            launch=lambda problem, at: launch_of_tirx(made, code.kernel, at),
+            trial_launch=lambda problem, at: launch_of_tirx(made, code.kernel, at),
+        )
+    small = build_script(tirx_script(for_trial(known.spec, trial)))
     return Side(
         label=path.name,
-        made_by=f"{path}, {how}",
+        made_by=f"{path}, as TVM makes it: {to_command(known.spec)} --backend tirx-cuda",
         code=code,
-        trial=code,
+        trial=ptx_of_text(small.text, "tirx", nvcc, arch),
         launch=lambda problem, at: launch_of_tirx(made, code.kernel, at),
-        trial_launch=lambda problem, at: launch_of_tirx(made, code.kernel, at),
+        trial_launch=lambda problem, at: launch_of_tirx(small, small.kernel, at),
     )

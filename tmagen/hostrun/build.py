@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
@@ -191,6 +192,10 @@ class _SharedObject:
         _compile_runtime(nvcc, _SOURCES, self.path, [])
 
 
+_COMPILING = Lock()
+"""Two threads that find nothing in the cache would both compile, and the object of one would be gone with it."""
+
+
 @lru_cache(maxsize=4)
 def _shared_object(nvcc: Nvcc) -> _SharedObject:
     return _SharedObject(nvcc)
@@ -198,7 +203,8 @@ def _shared_object(nvcc: Nvcc) -> _SharedObject:
 
 def runtime_object(nvcc: Nvcc) -> Path:
     """The compiled stand-in, for a program whose main is elsewhere."""
-    return _shared_object(nvcc).path
+    with _COMPILING:
+        return _shared_object(nvcc).path
 
 
 def _compile_runtime(nvcc: Nvcc, parts: Sequence[str], out: Path, flags: Sequence[str]) -> None:
