@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import socket
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,9 @@ import pytest
 
 from tests import tirx_text
 from tmagen.cli import main
-from tmagen.diff import Comparison, Request, diff_files, diff_spec, render, to_dict
+from tmagen.diff import FORMATS, Comparison, Request, diff_files, diff_spec, render, to_dict
 from tmagen.emit import emit
 from tmagen.errors import SpecError
-from tmagen.hostrun import SourceFormError
 from tmagen.ir import Gemm, Schedule, Shape, Target
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
@@ -78,7 +79,12 @@ def test_what_is_known_of_tirx_shows_by_itself() -> None:
     assert mine == "none"
     assert {"tcgen05.mma", "tcgen05.ld", "cp.async.bulk.commit_group"} <= set(theirs.split(", "))
     assert int(known["Source: parameters of a function, at most"][1]) > 128
-    assert int(known["Source: of them before the kernel"][1]) > 300
+    unused = known["Source: of them before the kernel: declarations that nothing uses"]
+    assert int(unused[0]) < 10 < 50 < int(unused[1]) and unused[2]
+    assert known["Source: variables named by number"][0] == "0"
+    assert known["Source: variables named by number"][1].startswith("18 (cse_v1, ")
+    reads = known["Tensor memory: TMEM address read from shared memory in CTA 0"]
+    assert int(reads[0]) == 1 and int(reads[1]) > 100 and reads[2]
     fences = [row for row in rows(comparison) if row["left"] and "after_thread_sync" in row["left"]["text"]]
     assert any(
         row["section"] == "epilogue" and row["mark"] == "left" and "tcgen05.ld" in row["reason"] for row in fences
@@ -89,14 +95,44 @@ def test_what_is_known_of_tirx_shows_by_itself() -> None:
 
 def test_the_persistent_kernels_take_several_tiles_in_the_same_order() -> None:
     known = facts(against_tirx("step6"))
-    mine, theirs, _ = known["Tile order: tiles of CTA 0 there, by (m, n)"]
+    mine, theirs, _ = known["Tile order: emulated: tiles of CTA 0"]
     assert mine == theirs == "(0, 0) (1, 1) (2, 2) (3, 3)"
+    assert known["Tile order: emulated: the same tiles in the same order"][:2] == ("yes", "yes")
+
+
+def test_the_order_of_a_large_problem_is_told_in_words() -> None:
+    """1,024 tiles: at 512 x 512 x 512 one group of eight rows holds them all."""
+    known = facts(against_tirx("step6"))
+    assert {side.partition(":")[0] for side in known["Tile order: order"][:2]} == {"groups of 8 rows"}
+    assert known["Tile order: output tiles"][:2] == ("1,024", "1,024")
+    assert known["Tile order: a CTA takes"][:2] == ("6 or 7 tiles, every 148th of the order",) * 2
     assert known["Tile order: every CTA takes the same tiles in the same order"][:2] == ("yes", "yes")
+    assert facts(against_tirx("step5"))["Tile order: order"][0] == "down each column, then the next column"
+
+
+def test_prefetches_are_steps() -> None:
+    for step in ("step4", "step6"):
+        told = [row for row in rows(against_tirx(step)) if row["left"] and row["left"]["op"] == "prefetch"]
+        assert [(row["mark"], row["left"]["text"]) for row in told] == [("left", "prefetch the tensor maps of A, B, D")]
+        assert told[0]["reason"]
+
+
+def test_the_main_loop_is_told_by_k_tile() -> None:
+    mine, theirs, _ = facts(against_tirx("step4"))["Machine code: instructions of the main loop"]
+    assert mine.endswith(" a K tile, not unrolled)")
+    assert theirs.endswith(" a K tile, 8 unrolled)")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_form_says_what_it_was_made_with(form: str) -> None:
+    text = render(against_tirx("step4"), form, times=False)
+    for word in ("nvcc 13.", "ptxas 13.", "cuobjdump 13.", "apache-tvm 0.26.0", "-O3"):
+        assert word in " ".join(text.split()), word
 
 
 def test_reports_repeat_but_for_times() -> None:
     one, other = against_tirx("step4"), diff_docs.comparison_of("step4")
-    for form in ("text", "markdown", "html"):
+    for form in FORMATS:
         assert render(one, form, times=False) == render(other, form, times=False)
 
 
@@ -193,7 +229,7 @@ def test_ptx_is_launched_as_the_spec_where_its_parameters_match(tmp_path: Path) 
     assert comparison.cost is not None
     with pytest.raises(SpecError, match="nothing says how its kernel is launched"):
         diff_spec(PRESETS["step6-4096"].spec, path, SMALL)
-    with pytest.raises(SourceFormError, match="PTX has no host part"):
+    with pytest.raises(SpecError, match="nothing says how its kernel is launched"):
         diff_files(path, path)
 
 
@@ -214,6 +250,9 @@ def test_other_types_are_not_compared(tmp_path: Path) -> None:
         (["--against", "nothing.cu"], "there is no such file"),
         (["--emulate", "0,1,1"], "every extent is at least 1"),
         (["--preset", "step6-4096", "--shape", "512,512,512"], "differs from the shape that is baked in"),
+        (["--launch", "launch.toml"], "--launch is for the first of two files"),
+        (["--against-launch", "launch.toml"], "--against-launch is for a file"),
+        (["--nvcc", "/no/such/nvcc"], "no such program"),
         (["--target", "sm_90a"], "the TIRx backend issues tcgen05"),
         (["--shape", "4096,4100,4096"], "no multiple of tile.n"),
     ],
@@ -240,3 +279,20 @@ def test_only_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[st
     found = json.loads(capsys.readouterr().out)
     assert found["result"]["same"] is True
     assert not {"events", "plan", "cost"} & found.keys()
+
+
+def test_without_tvm_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["diff", "--preset", "step6"]) == 2
+    assert 'try: pip install "tmagen[tirx]"' in capsys.readouterr().err
+
+
+def test_nothing_is_fetched_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert diff_files(file_of("step4", tmp_path), file_of("step5", tmp_path), RESULT).exit_code == 0

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tmagen.bind import LeadingDims
+from tmagen.diff.host_side import FileHost
 from tmagen.diff.launching import launch_of_plan
 from tmagen.diff.problem import Problem
-from tmagen.diff.host_side import FileHost
 from tmagen.emit import emit
 from tmagen.hostrun import build
 from tmagen.ir import DType, Gemm, Schedule, Shape

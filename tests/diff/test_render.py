@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import io
+import re
 from html.parser import HTMLParser
+
+import pytest
 
 from tmagen.diff.document import Document, Heading, Items, Line, Paragraph, Table
 from tmagen.diff.render_html import render_html
@@ -39,6 +42,24 @@ def test_a_terminal_gets_colour(monkeypatch) -> None:  # type: ignore[no-untyped
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     assert "\x1b[" in render_text(DOCUMENT, Terminal())
+
+
+def test_no_color_is_heeded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    codes = re.findall(r"\x1b\[([\d;]*)m", render_text(DOCUMENT, Terminal()))
+    assert not any(3 <= int(code) // 10 <= 4 for group in codes for code in group.split(";") if code)
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(width: int, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = Document(
+        "t", (Paragraph("word " * 80), Table(("", "a", "b", "why"), (Line("~", ("x" * 90, "y " * 90), "z " * 99),)))
+    )
+    for document in (DOCUMENT, long):
+        plain = re.sub(r"\x1b\[[\d;]*m", "", render_text(document, Terminal()))
+        assert max(map(len, plain.splitlines())) <= width
 
 
 def test_markdown_keeps_its_tables() -> None:

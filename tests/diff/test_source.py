@@ -24,7 +24,14 @@ __device__ void wait() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
 __device__ void convert(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); }
 
+#define UNUSED 1
+constexpr int kCount = 3;
+constexpr int kLeft = 4;
+
 __global__ void kernel() {
+  int cse_v1 = kCount;
+  int stage = 0;
+  alignas(64) int _ptr_2[1];
   wait();
 }
 
@@ -32,13 +39,28 @@ void launch();
 """
 
 
-def test_lines_parameters_and_clobbers() -> None:
+def test_each_line_is_of_one_kind() -> None:
     facts = source_facts(TEXT)
-    lines = TEXT.splitlines()
-    assert facts.lines == len(lines)
-    assert facts.before_kernel == lines.index("__global__ void kernel() {")
-    assert facts.device_lines == lines.index("void launch();") - 1
-    assert facts.comment_lines == 1
-    assert facts.widest_line == max(map(len, lines))
+    kinds = (
+        facts.blank_and_comments,
+        facts.host,
+        facts.kernel,
+        facts.wrappers,
+        facts.called,
+        facts.directives,
+        facts.unused,
+    )
+    assert sum(kinds) == facts.lines == len(TEXT.splitlines())
+    assert facts.host == 1  # launch()
+    assert facts.kernel == 6
+    assert facts.wrappers == 1  # wait(): the others are not called
+    assert facts.called == 1  # kCount
+    assert facts.unused == 15  # load, mma, convert, the macro and kLeft
+
+
+def test_parameters_names_and_clobbers() -> None:
+    facts = source_facts(TEXT)
+    assert facts.widest_line == max(map(len, TEXT.splitlines()))
     assert facts.most_parameters == 3
+    assert facts.numbered == ("cse_v1", "_ptr_2")
     assert facts.unclobbered == ("cp.async.bulk.commit_group", "tcgen05.mma")

@@ -77,9 +77,7 @@ def _registers_note(left: View | None, right: View | None) -> str:
     widths = [_widest_load(view) for view in (left, right)]
     if not all(widths) or widths[0] == widths[1]:
         return ""
-    return (
-        f"a tcgen05.ld of {max(widths)} columns holds {max(widths)} registers at once, one of {min(widths)} that many"
-    )
+    return f"a tcgen05.ld of {max(widths)} columns fills {max(widths)} registers at once, one of {min(widths)} as many"
 
 
 def _widest_load(view: View | None) -> int:
@@ -116,8 +114,8 @@ def _machine_code(left: View | None, right: View | None, mine: Cost, theirs: Cos
         (
             MAIN_LOOP,
             *(_loop_text(v, c, loop) for (v, c), loop in zip(pair, loops, strict=True)),
-            "with the waits that are repeated out of line. A loop whose number of turns is a constant is unrolled by the "
-            "compiler; each loop around a single instruction adds to it",
+            "with the waits that are repeated out of line. A loop whose number of turns is a constant is unrolled by "
+            "the compiler; each loop around a single instruction adds to it",
         ),
         ("MMA instructions", *(None if code is None else code.mmas() for _, code in pair)),
         (
@@ -202,7 +200,6 @@ def _source(mine: Cost, theirs: Cost) -> tuple[Fact, ...]:
             *(s and s.kernel for s in pair),
             "one function with everything in it, or one that calls main loop, epilogue and set-up by name",
         ),
-        ("comment lines", *(None if s is None else s.comment_lines for s in pair)),
         ("longest line, characters", *(s and s.widest_line for s in pair), LONG_NOTE),
         (
             "parameters of a function, at most",

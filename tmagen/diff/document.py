@@ -191,9 +191,8 @@ def _in_short(comparison: Comparison) -> Iterator[Part]:
     """The differences that matter most, costs first, and that there are more."""
     groups = [*(comparison.cost or ()), *(comparison.plan or ())]
     labels = (comparison.left.label, comparison.right.label)
-    texts = [
-        f"{group.title}, {fact.name}: {labels[0]} {fact.left}; {labels[1]} {fact.right}"
-        + (f" ({fact.note})" if fact.note else "")
+    lines = [
+        Line("~", (_brief(group.title, fact.name), fact.left, fact.right), fact.note)
         for group in groups
         for fact in group.facts
         if fact.differs and fact.name in WEIGHTY
@@ -204,11 +203,20 @@ def _in_short(comparison: Comparison) -> Iterator[Part]:
         for row in block.rows
         if row.mark is not Mark.SAME and (text := reason(row, block)) is not None
     ]
-    if texts or reasons:
+    if lines or reasons:
         yield Heading(2, "In short")
+    if lines:
+        yield Table(("", "", *labels, "why"), tuple(_once(iter(lines))))
+    if reasons:
         distinct = len(dict.fromkeys(reasons))
-        steps = f"{distinct} kinds of difference in the steps, each with its reason, are told below"
-        yield Items((*texts, *([steps] if distinct else [])))
+        yield Paragraph(f"{distinct} kinds of difference in the steps, each with its reason, are told below.")
+
+
+def _brief(title: str, name: str) -> str:
+    """A row's name where it stands alone: with its subject, where the name does not say it."""
+    if title == "Source" or title.startswith(("Tensor maps", "Shared memory", "Tile order")):
+        return f"{title.lower()}: {name.removeprefix('of them ')}"
+    return name
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -219,6 +227,10 @@ def _events(comparison: Comparison, blocks: Sequence[Block]) -> Iterator[Part]:
     yield Heading(2, "What each does")
     legend = ", ".join(f"{mark.value} {words}" for mark, words in MARKS.items())
     yield Paragraph(f"The steps of CTA 0, as its busiest thread meets them, and who takes each. {legend}.")
+    yield Paragraph(
+        "Barriers are named by their use: full[s] is the one that loads of stage s complete on, mma_done the one that "
+        "tcgen05.commit arrives on."
+    )
     for block in blocks:
         yield Heading(3, _block_title(block))
         if block.alone is not None:

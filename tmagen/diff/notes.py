@@ -10,8 +10,8 @@ from dataclasses import replace
 from tmagen.diff.facts import Fact, Group
 
 _POLLS = (
-    "one thread needs it, to issue what follows; the others meet it at the epilogue's barrier. Where all wait, 128 threads "
-    "poll the barrier through the whole main loop"
+    "one thread needs it, to issue what follows; the others meet it at the epilogue's barrier. Where all wait, every "
+    "thread polls the barrier through the whole main loop"
 )
 _NOTES: Sequence[tuple[str, str, str]] = (
     ("Launch", "launch bounds", "a least number of CTAs keeps ptxas from spilling registers to make room for more"),
@@ -25,8 +25,8 @@ _NOTES: Sequence[tuple[str, str, str]] = (
     (
         "Shared memory",
         ".*(stage|staging|full|mma_done|barrier|TMEM address).*",
-        "what comes first is free, as long as swizzled tiles start at a multiple of 1,024 bytes: tiles first, or barriers "
-        "first and a gap up to 1,024",
+        "what comes first is free, as long as swizzled tiles start at a multiple of 1,024 bytes: tiles first, or "
+        "barriers first and a gap up to 1,024",
     ),
     ("mbarriers", ".*", _POLLS),
     ("Tensor memory", "CTAs that an SM has columns for", "512 over what one CTA allocates"),
@@ -51,7 +51,14 @@ _NOTES: Sequence[tuple[str, str, str]] = (
     ("Machine code", "ELECT", "one for each elect.sync, and one in each loop around a single instruction"),
     ("Machine code", "MMA instructions|TMA loads.*|tcgen05.commit.*", "once for each K tile of an unrolled loop"),
     ("Machine code", "TMA stores.*", "a store for each swizzle atom of columns, or one through a map of rank 3"),
-    ("Source", "comment lines", "what a reader is told besides the code"),
+    ("Source", "of them comments and blank", "what a reader is told besides the code, and what keeps it apart"),
+    (
+        "Source",
+        ".*functions, types and constants.*",
+        "the parts of the kernel under names of their own, and numbers as constants, rather than one function with all "
+        "of it",
+    ),
+    ("Source", ".*directives and static_assert", "what the text checks about itself and about its compiler"),
 )
 
 

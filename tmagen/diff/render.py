@@ -22,7 +22,7 @@ def render(comparison: Comparison, form: str, stream: TextIO | None = None, *, t
     Without `times` nothing in it differs from run to run. Raises ValueError for another form than FORMATS.
     """
     if form == "json":
-        return json.dumps(to_dict(comparison), indent=2) + "\n"
+        return json.dumps(to_dict(comparison, times=times), indent=2) + "\n"
     document = document_of(comparison, times=times)
     if form == "text":
         return render_text(document, stream)

@@ -19,6 +19,7 @@ from tmagen.diff.tools import tools_of
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.ir import DType, Gemm, Pipeline, Shape, Tile
 from tmagen.legality import require_legal
+from tmagen.tirx.build import require_tvm
 from tmagen.toolchain import Nvcc, find_nvcc
 from tmagen.verify.run import target_of
 
@@ -70,6 +71,7 @@ def diff_spec(spec: Gemm, against: Path | None = None, request: Request | None =
     asked = problem_of(shape, elements)
     small = problem_of(request.emulate or trial_shape(spec.tile, spec.pipeline), elements)
     if against is None:
+        require_tvm()  # before anything that takes time
         return _compared(
             lambda: own_side(spec, small.shape, nvcc),
             lambda: tirx_side(spec, shape, small.shape, nvcc),

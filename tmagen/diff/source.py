@@ -33,7 +33,6 @@ class SourceFacts:
     directives: int  # directives of the preprocessor, and static_assert
     unused: int  # declarations that neither the kernel nor the host part uses
     lines: int  # all
-    comment_lines: int
     widest_line: int
     most_parameters: int  # of one function
     numbered: tuple[str, ...]  # variables of the kernel whose name is a number, as cse_v4
@@ -72,7 +71,6 @@ def source_facts(text: str) -> SourceFacts:
         called=sum(chunk.lines for chunk in used if not chunk.is_wrapper),
         directives=directives,
         unused=_count(code[:kernel]) - directives - sum(chunk.lines for chunk in used),
-        comment_lines=sum(line.lstrip().startswith(("//", "/*", "*")) for line in lines),
         widest_line=max(map(len, lines), default=0),
         most_parameters=max((found.count(",") + 1 for found in _parameter_lists(text)), default=0),
         numbered=tuple(dict.fromkeys(_numbered(body))),

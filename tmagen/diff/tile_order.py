@@ -101,7 +101,7 @@ def name_of(sequence: Sequence[Tile]) -> str:
     flipped = [(n, m) for m, n in sequence]
     down = _group(sequence, rows, columns)
     along = _group(flipped, columns, rows)
-    if down == rows or along == 1:
+    if rows > 1 and (down == rows or along == 1):
         return "down each column, then the next column"
     if along == columns or down == 1:
         return "along each row, then the next row"

@@ -19,13 +19,16 @@ from tmagen.diff.tools import Tools
 FORMAT = 1
 
 
-def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Everything, for `json.dumps`. Parts that were not asked for are missing."""
+def to_dict(comparison: Comparison, *, times: bool = True) -> dict[str, Any]:
+    """Everything, for `json.dumps`; without `times` nothing that differs from run to run.
+
+    Parts that were not asked for are missing.
+    """
     found: dict[str, Any] = {
         "format": FORMAT,
         "exit_code": comparison.exit_code,
-        "left": _side(comparison.left),
-        "right": _side(comparison.right),
+        "left": _side(comparison.left, times),
+        "right": _side(comparison.right, times),
         "problem": None if comparison.unlaunched else _problem(comparison.problem),
         "trial": None if comparison.unlaunched else _problem(comparison.trial),
         "tools": _tools(comparison.tools),
@@ -46,8 +49,9 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     return found
 
 
-def _side(side: Side) -> dict[str, Any]:
-    return {"label": side.label, "made_by": side.made_by, "compile_seconds": round(side.code.seconds, 3)}
+def _side(side: Side, times: bool) -> dict[str, Any]:
+    seconds = {"compile_seconds": round(side.code.seconds, 3)} if times else {}
+    return {"label": side.label, "made_by": side.made_by, **seconds}
 
 
 def _tools(tools: Tools) -> dict[str, Any]:
