@@ -77,7 +77,7 @@ def _registers_note(left: View | None, right: View | None) -> str:
     widths = [_widest_load(view) for view in (left, right)]
     if not all(widths) or widths[0] == widths[1]:
         return ""
-    return f"a tcgen05.ld of {max(widths)} columns fills {max(widths)} registers at once, one of {min(widths)} as many"
+    return f"a tcgen05.ld of {max(widths)} columns fills {max(widths)} registers at once, one of {min(widths)} fills {min(widths)}"
 
 
 def _widest_load(view: View | None) -> int:

@@ -45,6 +45,8 @@ WEIGHTY = (
     "every CTA takes the same tiles in the same order",
 )
 """Facts whose difference is worth telling at once."""
+WHOLE = ("Tile order",)
+"""Subjects of which everything is told, differing or not."""
 MARKS = {
     Mark.SAME: "the same",
     Mark.CHANGED: "done otherwise",
@@ -290,11 +292,17 @@ def _step(event: Event | None) -> str:
 
 
 def _once(lines: Iterator[Line]) -> Iterator[Line]:
-    """A note that was said in the table already is not said again."""
-    seen: set[str] = set()
+    """A note that was said in the table already is not said again: it is told where."""
+    seen: dict[str, str] = {}
+    last = ""
     for line in lines:
-        yield Line(line.mark, line.cells, "as above") if line.note in seen and line.note else line
-        seen.add(line.note)
+        note = line.note
+        if note and note in seen:
+            yield Line(line.mark, line.cells, "as above" if note == last else f"as at {seen[note]}")
+        else:
+            yield line
+            seen[note] = next((cell for cell in line.cells if cell), "").split(" (")[0]
+        last = note
 
 
 def _varying(block: Block, left: str, right: str) -> str:
@@ -313,12 +321,13 @@ def _groups(comparison: Comparison, groups: Sequence[Group], *, fold: bool) -> I
     left, right = comparison.left.label, comparison.right.label
     for group in groups:
         yield Heading(3, group.title)
-        shown = [fact for fact in group.facts if fact.differs or not fold]
+        folded = fold and group.title not in WHOLE
+        shown = [fact for fact in group.facts if fact.differs or not folded]
         if shown:
             lines = (_fact_line(fact) for fact in shown)
             yield Table(("", "", left, right, "why"), tuple(_once(lines)))
         same = [f"{fact.name} {fact.left}" for fact in group.facts if not fact.differs]
-        if fold and same:
+        if folded and same:
             yield Paragraph(f"The same on both: {'; '.join(same)}.")
 
 
