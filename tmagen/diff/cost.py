@@ -77,7 +77,8 @@ def _registers_note(left: View | None, right: View | None) -> str:
     widths = [_widest_load(view) for view in (left, right)]
     if not all(widths) or widths[0] == widths[1]:
         return ""
-    return f"a tcgen05.ld of {max(widths)} columns fills {max(widths)} registers at once, one of {min(widths)} fills {min(widths)}"
+    wide, narrow = max(widths), min(widths)
+    return f"a tcgen05.ld of {wide} columns fills {wide} registers at once, one of {narrow} fills {narrow}"
 
 
 def _widest_load(view: View | None) -> int:

@@ -13,8 +13,12 @@ _POLLS = (
     "one thread needs it, to issue what follows; the others meet it at the epilogue's barrier. Where all wait, every "
     "thread polls the barrier through the whole main loop"
 )
+_RING = "each stage of the ring takes the bytes of its tiles of A and B"
 _NOTES: Sequence[tuple[str, str, str]] = (
     ("Launch", "launch bounds", "a least number of CTAs keeps ptxas from spilling registers to make room for more"),
+    ("Launch", "dynamic shared memory, bytes", _RING),
+    ("Shared memory", "bytes", _RING),
+    ("Shared-memory descriptors", "[AB]: stage step, bytes", "with one stage there is no next one"),
     ("Who does what", "(loaded stages|MMAs) are waited for by", _POLLS),
     (
         "Tensor maps",
