@@ -34,7 +34,7 @@ UNKNOWN = [
     "shfl.idx.b32 %r1, %r2, 0, 31;",
     "add.s32 %r1, %r2;",
     "cvt.u32.u32.sat %r1, %r2;",
-    "sin.approx.f32 %f1, %f2;",
+    "sin.approx.f64 %fd1, %fd2;",
     "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];",
 ]
 

@@ -185,3 +185,23 @@ def test_repetitions_are_counted() -> None:
     loop = f"mov.u32 %r70, 0;\n$loop:\n{again}add.u32 %r70, %r70, 1;\nsetp.lt.u32 %p5, %r70, 5;\n@%p5 bra $loop;\n"
     (finding,) = [f for f in check(loop, threads=32) if f.rule == "PX-01"]
     assert finding.count == 5
+
+
+WORDS = "shl.b32 %r80, %r0, 2;\nand.b32 %r80, %r80, 124;\nadd.u32 %r80, %r80, 2048;\n"  # one for each lane of a warp
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"), [("7", "RC-03"), ("%r80", "RC-03"), ("%r0", "RC-01")], ids=["constant", "by lane", "by thread"]
+)
+@pytest.mark.parametrize("form", ["b32 [%r80], {0}", "v2.b32 [%r81], {{{0}, {0}}}"])
+def test_two_warps_that_store_the_same(value: str, rule: str, form: str) -> None:
+    body = WORDS + "add.u32 %r81, %r80, %r80;\nsub.u32 %r81, %r81, 2048;\n" + f"st.shared.{form.format(value)};\n"
+    assert rules(body, "E" if rule == "RC-01" else "W", threads=64, strict=True) == {rule}
+
+
+def test_lanes_that_went_apart_and_store_the_same() -> None:
+    """Lanes 8 and up wait behind a branch of lanes 0 to 7, which does not bring them together for the memory model."""
+    apart = "setp.lt.u32 %p1, %r0, 8;\n@!%p1 bra $skip;\nld.global.u32 %r81, [%rd1];\n$skip:\n"
+    body = apart + "shfl.sync.idx.b32 %r82, %r0, 3, 31, -1;\nst.shared.b32 [2048], {};\n"
+    assert rules(body.format("%r82"), threads=32) == set()
+    assert rules(body.format("%r0"), threads=32) == {"RC-01"}

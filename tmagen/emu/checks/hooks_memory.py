@@ -11,6 +11,7 @@ from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.peers import visit
 from tmagen.emu.checks.races import NOUNS
 from tmagen.emu.checks.shadow import Index
+from tmagen.emu.checks.stored import Stored
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
 from tmagen.emu.isa import combine as combining
@@ -31,8 +32,10 @@ def _of_agent(agent: Lanes, frag: Fragment, address: Any) -> Any:
     return address if mask == M32 else address[..., lane_set(mask).index]
 
 
-def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, value: Any = None) -> None:
-    """An access to shared memory; `address` may hold one row of lanes or several."""
+def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, stored: Any = None) -> None:
+    """An access to shared memory; `address` may hold one row of lanes or several. `stored` is (addresses, vectors of
+    values, bytes of a value) of stores.
+    """
     memory = watch.shared
     strong = kind == "atom" or watch.site_of(frag).strong
     remote = frag.warp.cta is not watch.cta
@@ -46,8 +49,8 @@ def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, v
             key = (active.tobytes(), nbytes)
             footprint = memory.parts.known(key) or memory.footprint(key, lambda a=active: lane_cells(a, nbytes))  # type: ignore[misc]
         note = watch.access(kind, agent, strong=strong)
-        if value is not None and address.__class__ is not ND:
-            note.value = _stored(value, frag)
+        if stored is not None:
+            note.stored = Stored(agent.mask & frag.lanes.mask, *stored)
         if kind == "ld":
             watch.reads(memory, footprint, note, agent)
         else:
@@ -79,20 +82,10 @@ def _loads(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) 
         flag(watch, frag, space, address, loads=True, stores=False)
 
 
-def _stored(value: Any, frag: Fragment) -> Any:
-    """What lanes write to one place: the value, where it is the same in all of them."""
-    if value.__class__ is tuple:
-        items = tuple(_stored(item, frag) for item in value)
-        return None if None in items else items
-    if value.__class__ is not ND:
-        return value
-    active = value if frag.lanes.index is None else value[frag.lanes.index]
-    return active.item(0) if (active == active[0]).all() else None
-
-
-def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int, value: Any = None) -> None:
+def _stores(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int, value: Any) -> None:
     if space == "shared":
-        shared(watch, frag, address, nbytes, "st", value)
+        vector = value if value.__class__ is tuple else (value,)
+        shared(watch, frag, address, nbytes, "st", ((address,), (vector,), nbytes // len(vector)))
     elif space == "global":
         watch.session.memory.lanes(watch, frag, address, nbytes, "st")
     elif space == "cluster":
@@ -129,7 +122,7 @@ def st_shared_together(
 ) -> bool:
     if not access.st_shared_together(frag, cta, nbytes, count, addresses, values):
         return False
-    shared(cta.watch, frag, np.array(addresses), nbytes * count, "st")
+    shared(cta.watch, frag, np.array(addresses), nbytes * count, "st", (addresses, values, nbytes))
     return True
 
 
@@ -147,12 +140,12 @@ def ld_global_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count:
 
 def st_global(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
     access.st_global(frag, cta, address, nbytes, value)
-    _stores(cta.watch, frag, "global", address, nbytes)
+    _stores(cta.watch, frag, "global", address, nbytes, value)
 
 
 def st_global_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
     access.st_global_vector(frag, cta, address, nbytes, values)
-    _stores(cta.watch, frag, "global", address, nbytes * len(values))
+    _stores(cta.watch, frag, "global", address, nbytes * len(values), values)
 
 
 def ld_generic(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
@@ -169,12 +162,12 @@ def ld_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count
 
 def st_generic(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
     access.st_generic(frag, cta, address, nbytes, value)
-    _stores(cta.watch, frag, *access.window(frag, address), nbytes)
+    _stores(cta.watch, frag, *access.window(frag, address), nbytes, value)
 
 
 def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
     access.st_generic_vector(frag, cta, address, nbytes, values)
-    _stores(cta.watch, frag, *access.window(frag, address), nbytes * len(values))
+    _stores(cta.watch, frag, *access.window(frag, address), nbytes * len(values), values)
 
 
 def atomic(

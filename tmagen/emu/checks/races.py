@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes
 from tmagen.emu.checks.shadow import Access
 from tmagen.emu.checks.sites import SCOPE_NAMES
+from tmagen.emu.checks.stored import same
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Watch
@@ -61,7 +62,7 @@ def _was_used(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
 
 def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
     what = NOUNS[second.kind]
-    if first.value is not None and first.value == second.value:
+    if same(first.stored, second.stored):
         return Verdict("RC-03", "W", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
     if first.kind in _LOADS:
         rule = "TM-35" if second.kind in _LOADS else "TM-34"

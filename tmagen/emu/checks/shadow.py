@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tmagen.emu.checks.sites import Site
+from tmagen.emu.checks.stored import Stored
 
 Index = npt.NDArray[np.intp]
 
@@ -32,8 +33,8 @@ class Access:
     """
 
     __slots__ = (
-        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "site", "strong", "tmap",
-        "value", "who",
+        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "site", "stored",
+        "strong", "tmap", "who",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +62,7 @@ class Access:
         self.pipeline = pipeline
         self.strong = strong
         self.cluster = -1
-        self.value: Any = None  # what a store to one place writes
+        self.stored: Stored | None = None
         self.tmap: Any = None  # of a tensor copy
 
 

@@ -68,6 +68,11 @@ def cvt(cx: Emitter, ins: Instruction) -> None:
         form.done()
         text = cx.sized(a, 32)
         cx.line(f"{cx.dst(d)} = cvt_half({text}, {target!r}, {relu}, {satfinite}, {zero}, {sat})")
+    elif source in _HALF and target in _HALF and source != target:
+        form.take("rn")
+        form.done()
+        text = cx.sized(a, 16)
+        cx.line(f"{cx.dst(d)} = cvt_half(cvt_wide({text}, {source!r}), {target!r}, False, False)")
     elif {source, target} == {"f32", "f64"}:
         mode = form.one_of(MODES) if target == "f32" else "rn"
         form.done()

@@ -130,6 +130,9 @@ _ARITH: dict[str, Callable[..., Array]] = {
     "rsqrt": lambda w, a: (1 / np.sqrt(a.astype(np.float64))).astype(_FLOAT[w]),
     "ex2": lambda w, a: np.exp2(a.astype(np.float64)).astype(_FLOAT[w]),
     "lg2": lambda w, a: np.log2(a.astype(np.float64)).astype(_FLOAT[w]),
+    "sin": lambda w, a: np.sin(a.astype(np.float64)).astype(_FLOAT[w]),
+    "cos": lambda w, a: np.cos(a.astype(np.float64)).astype(_FLOAT[w]),
+    "tanh": lambda w, a: np.tanh(a.astype(np.float64)).astype(_FLOAT[w]),
 }
 
 
@@ -249,6 +252,33 @@ def h_arith(name: str, kind: str, relu: bool, sat: bool, *operands: Any, nan: bo
             out = clamp(out)
         bits = narrow(out, kind)
     return int(bits[0]) if bits.size == 1 else bits
+
+
+def flush_bits(bits: Any) -> Any:
+    """Bits of f32, a subnormal number's as those of the zero of its sign (.ftz)."""
+    return f_bits_kept(bits, flush(f_value(bits, 32)))
+
+
+def f_bits_kept(bits: Any, value: Array) -> Any:
+    """The bits of `value`, which is what `bits` say or a zero: a NaN keeps its own."""
+    out = np.where(np.isnan(value), f_value(bits, 32).view(np.uint32), value.view(np.uint32))
+    return int(out[0]) if out.size == 1 else out
+
+
+def packed_words(function: Callable[..., Any], *operands: Any) -> Any:
+    """Apply a 32-bit function to both halves of 64-bit values."""
+    low = function(*(_word(o, 0) for o in operands))
+    high = function(*(_word(o, 32) for o in operands))
+    if low.__class__ is ND or high.__class__ is ND:
+        lo, hi = np.asarray(low, np.uint64), np.asarray(high, np.uint64)
+        return np.broadcast_to(lo | hi << np.uint64(32), (32,)).copy()
+    return low | high << 32
+
+
+def _word(value: Any, shift: int) -> Any:
+    if value.__class__ is ND:
+        return (value >> np.uint64(shift)).astype(np.uint32)
+    return value >> shift & 0xFFFFFFFF
 
 
 def packed(function: Callable[..., Any], *operands: Any) -> Any:

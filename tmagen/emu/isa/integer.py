@@ -51,6 +51,10 @@ def _add_sub(cx: Emitter, ins: Instruction, sign: str) -> None:
         floating.arith(cx, ins, "add" if sign == "+" else "sub")
         return
     form = Form(ins, ins.parts[0])
+    if form.rest in (["u16x2"], ["s16x2"]) and sign == "+":
+        d, a, b = operands(ins, 3)
+        cx.line(f"{cx.dst(d)} = packed(lambda x, y: x + y & 0xFFFF, {cx.src(a, 32)}, {cx.src(b, 32)})")
+        return
     width, is_signed = int_type(form)
     sat = form.take("sat")
     form.done()
@@ -179,13 +183,27 @@ def min_max(cx: Emitter, ins: Instruction) -> None:
         floating.min_max(cx, ins)
         return
     form = Form(ins, ins.parts[0])
+    if form.rest[-1:] in (["u16x2"], ["s16x2"]):
+        is_signed, relu = form.last() == "s16x2", form.take("relu")
+        form.done()
+        if relu and not is_signed:
+            raise Unknown(ins.opcode)
+        d, a, b = operands(ins, 3)
+        each = f"minmax(*o, 16, {is_signed}, {ins.parts[0] == 'max'})"
+        each = f"minmax({each}, 0, 16, True, True)" if relu else each
+        cx.line(f"{cx.dst(d)} = packed(lambda *o: {each}, {cx.src(a, 32)}, {cx.src(b, 32)})")
+        return
     width, is_signed = int_type(form)
     relu = form.take("relu")
     form.done()
-    if relu:
+    if relu and (not is_signed or width != 32):
         raise Unknown(ins.opcode)
     d, a, b = operands(ins, 3)
     left, right = cx.src(a, width), cx.src(b, width)
+    if relu:
+        left = f"minmax({left}, {right}, {width}, True, {ins.parts[0] == 'max'})"
+        cx.line(f"{cx.dst(d)} = minmax({left}, 0, {width}, True, True)")
+        return
     cx.line(f"{cx.dst(d)} = minmax({left}, {right}, {width}, {is_signed}, {ins.parts[0] == 'max'})")
 
 

@@ -82,12 +82,17 @@ def redux(cx: BlockEmitter, ins: Instruction) -> None:
     form = Form(ins, "redux.sync")
     kind = form.last()
     name = form.one_of(("add", "min", "max", "and", "or", "xor"))
+    absolute, nan = (form.take("abs"), form.take("NaN")) if kind == "f32" else (False, False)
     form.done()
-    if kind not in ("u32", "s32", "b32"):
+    if kind not in ("u32", "s32", "b32") and (kind != "f32" or name not in ("min", "max")):
         raise Unknown(ins.opcode)
     d, a, mask = operands(ins, 3)
     members(cx, mask)
     source = cx.src(a, 32)
+    if kind == "f32":
+        source = f"{source} & {(1 << 31) - 1}" if absolute else source
+        cx.line(f"{cx.dst(d)} = redux_f32(F, {name == 'max'}, {nan}, {source})")
+        return
     cx.line(f"{cx.dst(d)} = redux(F, {name!r}, {kind == 's32'}, {source})")
 
 

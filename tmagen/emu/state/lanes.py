@@ -9,6 +9,7 @@ import numpy as np
 
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
+from tmagen.emu.isa.floats import f_minmax
 from tmagen.emu.isa.values import M32, ND, lanes_of, signed
 from tmagen.emu.state.convergence import Fragment, own, pick, uniform
 
@@ -87,6 +88,15 @@ def redux(frag: Fragment, name: str, is_signed: bool, value: Any) -> int:
     for item in items[1:]:
         total = {"add": total + item, "and": total & item, "or": total | item, "xor": total ^ item}[name]
     return int(total) & M32
+
+
+def redux_f32(frag: Fragment, largest: bool, nan: bool, value: Any) -> int:
+    """The minimum or maximum of the lanes as f_minmax has it for two."""
+    first, *rest = [int(pick(value, lane)) for lane in frag.lanes.lanes]
+    # With itself too: one lane's NaN comes out canonical.
+    for item in (first, *rest):
+        first = f_minmax(largest, 32, nan, first, item)
+    return first
 
 
 def elect(frag: Fragment, members: Any) -> tuple[int, Any]:
