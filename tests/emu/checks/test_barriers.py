@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.emu.checks.kernels import FILL, INIT, LOAD, SYNC, one, rules, wait, warp
+from tests.emu.checks.kernels import FILL, INIT, LOAD, SYNC, check, one, rules, wait, warp
+from tmagen.emu import Deadlock
 
 ARRIVE = "mbarrier.arrive.shared.b64 _, [%r91];\n"
 INVAL = "mbarrier.inval.shared.b64 [%r91];\n"
@@ -63,3 +64,28 @@ def test_a_vacuous_wait_orders_nothing() -> None:
 
 def test_strict_rules_are_silent_otherwise() -> None:
     assert rules(INIT + one(ARRIVE + ARRIVE, 1), "W", strict=False) == set()
+
+
+COUNT = "setp.eq.u32 %p5, %r0, 0;\nbar.red.popc.u32 %r70, 0, %p5;\n"
+
+
+def test_reductions_and_plain_barriers_do_not_mix() -> None:
+    assert rules(COUNT + SYNC + COUNT) == set()
+    mixed = warp(COUNT + "bra $met;\n", 1) + SYNC + "$met:\n"
+    assert rules(mixed) == {"NB-06"}
+    (found,) = (f for f in check(mixed) if f.level == "E")
+    assert found.instruction == SYNC.strip(";\n") and "barrier 0 is used with .sync or .arrive" in found.message
+
+
+def test_threads_that_have_exited_and_a_count() -> None:
+    leaves = warp("exit;\n", 1, index=1)
+    assert rules(leaves + SYNC) == set()
+    assert rules(leaves + "bar.sync 1, 32;\n") == set()
+    with pytest.raises(Deadlock) as caught:
+        check(leaves + "bar.sync 1, 64;\n")
+    assert caught.value.rule == "NB-09"
+    assert "32 of 64 threads have arrived, and 1 of the CTA's 2 warps have exited" in caught.value.report()
+    # others could still come: it is not this barrier's fault
+    with pytest.raises(Deadlock) as caught:
+        check(INIT + SYNC + warp(wait() + "bra $end;\n", 2, index=1) + "bar.sync 1, 64;\n$end:\n")
+    assert caught.value.rule is None

@@ -184,13 +184,14 @@ class WatchedClusterBarrier(ClusterBarrier):
 class WatchedNamed(NamedBarrier):
     """A named barrier: those who synchronise learn what all participants knew."""
 
-    __slots__ = ("gathered", "number", "syncing", "watch")
+    __slots__ = ("gathered", "number", "reduces", "syncing", "watch")
 
     def __init__(self, watch: Watch, number: int) -> None:
         super().__init__()
         self.watch = watch
         self.number = number
         self.gathered: Vector | None = None
+        self.reduces = False  # whether those who have arrived in this phase take part in a reduction
         self.syncing: list[Lanes] = []
 
     def widen(self, capacity: int) -> None:

@@ -239,4 +239,13 @@ def _bar(watch: Watch, frag: Fragment, index: Any, *, syncs: bool) -> None:
         # All live lanes are together here, or at another barrier of the same number.
         warp = frag.warp
         watch.actor = warp.cta
-        watch.named[number].arrived_by(watch.warps[warp.index].merge(warp.live, warp.live), syncs=syncs)
+        barrier, reduces = watch.named[number], "red" in watch.site_of(frag).instruction.parts
+        if barrier.gathered is not None and barrier.reduces is not reduces:
+            watch.lint(
+                "NB-06", "E",
+                f"barrier {number} is used with {'.red' if reduces else '.sync or .arrive'} in a phase in which others "
+                f"use it with {'.sync or .arrive' if reduces else '.red'}",
+                frag,
+            )  # fmt: skip
+        barrier.reduces = reduces
+        barrier.arrived_by(watch.warps[warp.index].merge(warp.live, warp.live), syncs=syncs)

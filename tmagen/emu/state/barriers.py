@@ -59,7 +59,18 @@ class BarrierWait:
 
     def describe(self, cta: Any) -> str:
         expected = self.barrier.expected if self.barrier.expected is not None else 32 * cta.live_warps
-        return f"waits at named barrier {self.index}: {self.barrier.arrived} of {expected} threads have arrived"
+        text = f"waits at named barrier {self.index}: {self.barrier.arrived} of {expected} threads have arrived"
+        if self.rule_of(cta) is None:
+            return text
+        return f"{text}, and {cta.nwarps - cta.live_warps} of the CTA's {cta.nwarps} warps have exited"
+
+    def rule_of(self, cta: Any) -> str | None:
+        """The rule that a deadlock with this wait is about: those that have exited are still counted."""
+        barrier = self.barrier
+        if barrier.expected is None:
+            return None
+        come = {fragment.warp for fragment in barrier.waiters}
+        return "NB-09" if barrier.arrived + 32 * (cta.live_warps - len(come)) < barrier.expected else None
 
 
 def parted(fragment: Fragment, index: Any, count: Any, this: int, apart: bool) -> int:

@@ -190,9 +190,12 @@ class Cluster:
 
 def _rule(ctas: list[Cta]) -> str | None:
     """The rule that a deadlock is about, where one of those who wait can tell."""
-    fragments = (fragment for cta in ctas for warp in cta.warps for fragment in warp.fragments)
-    waits = (fragment.wait for fragment in fragments if fragment.state == WAIT)
-    return next((rule for wait in waits if (rule := getattr(wait, "rule", None))), None)
+    for cta in ctas:
+        for fragment in (fragment for warp in cta.warps for fragment in warp.fragments if fragment.state == WAIT):
+            rule_of = getattr(fragment.wait, "rule_of", None)
+            if rule_of is not None and (rule := rule_of(cta)) is not None:
+                return str(rule)
+    return None
 
 
 def coordinates(index: int, extents: Dim3) -> Dim3:

@@ -119,13 +119,15 @@ def text_of(grows: bool, count: int) -> str:
 class RegisterWait:
     """Why a fragment is blocked: it waits for registers."""
 
-    rule = "SR-05"  # of a deadlock
-
     def __init__(self, registers: Registers, warp: int, count: int, number: int) -> None:
         self.registers = registers
         self.warp = warp
         self.count = count
         self.number = number
+
+    def rule_of(self, cta: Any) -> str:
+        """The rule that a deadlock with this wait is about."""
+        return "SR-05"
 
     def describe(self, cta: Any) -> str:
         pool = self.registers

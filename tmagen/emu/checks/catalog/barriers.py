@@ -28,6 +28,21 @@ add(
         "bar, barrier; tcgen05", "fault",
     ),
     Check(
+        "NB-06", "E", "A named barrier with and without a reduction",
+        "In one phase of a barrier all use .red, or none does.",
+        "One warp calls __syncthreads_count and the others __syncthreads.",
+        "The same call in all warps.",
+        "bar, barrier", "lint",
+    ),
+    Check(
+        "NB-09", "E", "A named barrier that waits for threads which have exited",
+        "Threads that have exited count as arrived where the barrier is one of the whole CTA. A barrier with a count "
+        "waits for that many that arrive, and here too few are left.",
+        "An early return of one warp before bar.sync 1, 128.",
+        "Let all warps that are counted come by, or count those that do.",
+        "bar, barrier", "fault",
+    ),
+    Check(
         "NB-11", "E", "A lane executes a .sync instruction that does not name it",
         "The executing lanes must be in the membermask.",
         "__shfl_sync(0xffff, ...) in all 32 lanes.",
