@@ -61,6 +61,13 @@ add(
         "mbarrier: Tracking asynchronous operations", "exit",
     ),
     Check(
+        "MB-10", "E", "arrive.noComplete that completes the phase",
+        "The qualifier promises that other arrivals of the phase are still to come.",
+        "The last of the threads that arrive uses .noComplete as the others do.",
+        "A plain arrive where it may be the last.",
+        "mbarrier.arrive", "fault",
+    ),
+    Check(
         "MB-11", "E", "Bad address of an mbarrier",
         "The address is not a multiple of 8, or not in shared memory.",
         "A barrier after a 4-byte field of a struct without alignas(8).",
