@@ -5,6 +5,7 @@
     python -m tools.peers --only sm90     those whose name holds a text
     python -m tools.peers --cutlass       CUTLASS's too, with checks; nvcc takes most of a minute for each
     python -m tools.peers --no-checks     values alone, without the checks for races and broken rules
+    python -m tools.peers --thorough      under all execution policies, each with all its seeds
 
 Triton is installed below build/peers, apart from the project's environment. The last line is `passed N/N`; the exit
 status is 1 where that is not all.
@@ -17,7 +18,7 @@ import sys
 from itertools import chain
 
 from tools.peers import cutlass, own, tirx, triton
-from tools.peers.outcome import Outcome, table
+from tools.peers.outcome import Outcome, Ways, table
 
 
 def main() -> int:
@@ -26,10 +27,12 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="kernels whose name holds TEXT")
     parser.add_argument("--no-checks", action="store_true", help="compare values alone")
     parser.add_argument("--cutlass", action="store_true", help="CUTLASS's kernels too: minutes of nvcc")
+    parser.add_argument("--thorough", action="store_true", help="all execution policies and seeds: about an hour")
     arguments = parser.parse_args()
+    ways = Ways(not arguments.no_checks, arguments.thorough)
     outcomes: list[Outcome] = []
-    found = [source.run_all(arguments.only, not arguments.no_checks) for source in (own, tirx, triton)]
-    found += [cutlass.run_all(arguments.only)] if arguments.cutlass else []
+    found = [source.run_all(arguments.only, ways) for source in (own, tirx, triton)]
+    found += [cutlass.run_all(arguments.only, ways)] if arguments.cutlass else []
     for outcome in chain.from_iterable(found):
         print(f"{outcome.source} {outcome.kernel}: {outcome.verdict}", flush=True)
         outcomes.append(outcome)
@@ -41,8 +44,9 @@ def main() -> int:
         for problem in outcome.problems[:3]:
             print(f"\n{outcome.source} {outcome.kernel}: {problem}")
     judged = [outcome for outcome in outcomes if outcome.refused is None]
+    runs = sum(outcome.runs for outcome in outcomes)
     passed = sum(outcome.passed for outcome in judged)
-    print(f"\npassed {passed}/{len(judged)}")
+    print(f"\n{runs} runs\npassed {passed}/{len(judged)}")
     return 0 if judged and passed == len(judged) else 1
 
 

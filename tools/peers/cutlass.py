@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tmagen.check import Severity, Verdict, run_host
 from tmagen.errors import TmagenError
-from tools.peers.outcome import Outcome
+from tools.peers.outcome import Outcome, Ways
 from tools.peers.triton import FOLDER
 
 VERSION = "4.2.0.0"
@@ -78,7 +78,7 @@ def install() -> None:
     subprocess.run([*command, "--target", PACKAGES, f"nvidia-cutlass=={VERSION}"], check=True)
 
 
-def run_all(pattern: str) -> Iterator[Outcome]:
+def run_all(pattern: str, ways: Ways) -> Iterator[Outcome]:
     """Every case whose name holds `pattern`; the host program compares, so an exit status is the verdict on values."""
     cases = [case for case in CASES if pattern in case.name]
     if cases:
@@ -88,12 +88,17 @@ def run_all(pattern: str) -> Iterator[Outcome]:
         start = time.perf_counter()
         try:
             report = run_host(
-                [SOURCE], arguments=list(map(str, case.shape)), target=case.target, nvcc_flags=case.flags, jobs=1
+                [SOURCE],
+                arguments=list(map(str, case.shape)),
+                target=case.target,
+                nvcc_flags=case.flags,
+                jobs=1,
+                thorough=ways.thorough,
             )
         except TmagenError as error:
             outcome.problems.append(str(error))
         else:
-            outcome.runs = len(report.cases)
+            outcome.runs = sum(run.runs for run in report.cases)
             for run in report.cases:
                 alarms = [finding for finding in run.findings if finding.severity is Severity.ERROR]
                 outcome.findings += len(alarms)

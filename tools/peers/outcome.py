@@ -6,9 +6,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tmagen.emu import Launch
 from tmagen.emu.checks import Finding
+from tmagen.emu.policy import POLICIES, THOROUGH, USUAL
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
+
+@dataclass(frozen=True)
+class Ways:
+    """How each kernel is tried: with checks or without, under the usual policies or under all, each with all its seeds.
+    Those beyond the usual ones compare values alone: races do not depend on them.
+    """
+
+    checks: bool = True
+    thorough: bool = False
+
+    def runs(self, launch: Launch) -> list[tuple[str, int, bool]]:
+        """(policy, seed, whether it is checked) of every run of a launch."""
+        usual = [(name, 0, self.checks) for name in USUAL]
+        if not self.thorough:
+            return usual
+        every = [(name, seed, False) for name in THOROUGH for seed in POLICIES[name].seeds_from(0, launch)]
+        return usual + [run for run in every if run[:2] not in {one[:2] for one in usual}]
 
 
 @dataclass

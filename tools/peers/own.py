@@ -12,12 +12,12 @@ from tmagen.errors import TmagenError
 from tmagen.ir import Shape, Target
 from tmagen.presets import PRESETS
 from tmagen.verify import Verdict, verify
-from tools.peers.outcome import Outcome
+from tools.peers.outcome import Outcome, Ways
 
 SHAPES = (Shape(256, 256, 256), Shape(200, 136, 72))
 
 
-def run_all(pattern: str, checks: bool) -> Iterator[Outcome]:
+def run_all(pattern: str, ways: Ways) -> Iterator[Outcome]:
     """Every preset for every target whose name holds `pattern`, except those for one large shape alone."""
     for target, (preset_name, preset) in product(Target, PRESETS.items()):
         name = f"{preset_name} {target.value}"
@@ -27,11 +27,13 @@ def run_all(pattern: str, checks: bool) -> Iterator[Outcome]:
         start = time.perf_counter()
         try:
             spec = replace(preset.spec, target=target)
-            report = verify(spec, list(SHAPES), completion="all", inputs="integer", checks=checks)
+            report = verify(
+                spec, list(SHAPES), inputs="integer", checks=ways.checks, completion="all", thorough=ways.thorough
+            )
         except TmagenError as error:
             outcome.problems.append(str(error))
         else:
-            outcome.runs = len(report.cases)
+            outcome.runs = sum(case.runs for case in report.cases)
             outcome.problems = [
                 line for case in report.cases if case.verdict is not Verdict.PASSED for line in case.lines()
             ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tmagen import emu
 from tmagen.emu import EmulatorError, Launch, TensorMap
 from tmagen.emu.tensormap import DataType, Interleave, L2Promotion, OobFill, SwizzleMode
 from tmagen.toolchain import compile_ptx, find_nvcc
-from tools.peers.outcome import COMPLETIONS, Outcome
+from tools.peers.outcome import Outcome, Ways
 from tools.peers.problem import Problem
 
 SOURCE = "TVM 0.26"
@@ -22,7 +23,7 @@ SHAPES = ((256, 256, 256), (512, 384, 256))
 STEPS = (4, 5, 6)
 
 
-def run_all(pattern: str, checks: bool) -> Iterator[Outcome]:
+def run_all(pattern: str, ways: Ways) -> Iterator[Outcome]:
     """Every step whose name holds `pattern`."""
     names = [f"chapter step {step}" for step in STEPS]
     if not any(pattern in name for name in names):
@@ -38,29 +39,28 @@ def run_all(pattern: str, checks: bool) -> Iterator[Outcome]:
         outcome = Outcome(SOURCE, name)
         start = time.perf_counter()
         for shape in SHAPES:
-            _run_shape(outcome, texts[(step, *shape)], shape, checks)
+            _run_shape(outcome, texts[(step, *shape)], shape, ways)
         outcome.seconds = time.perf_counter() - start
         yield outcome
 
 
-def _run_shape(outcome: Outcome, kernel: dict[str, Any], shape: tuple[int, int, int], checks: bool) -> None:
+def _run_shape(outcome: Outcome, kernel: dict[str, Any], shape: tuple[int, int, int], ways: Ways) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.cu"
         source.write_text(kernel["text"], encoding="utf-8")
         module = emu.parse(compile_ptx(find_nvcc(), source, flags=tirx_text.FLAGS))
-    for completion in COMPLETIONS:
+    shell = Launch(
+        kernel["kernel"],
+        tuple(kernel["grid"]),
+        tuple(kernel["block"]),
+        dynamic_smem_bytes=kernel["dynamic_smem_bytes"],
+    )
+    for completion, seed, checks in ways.runs(shell):
         problem = Problem(("fp16", "fp16", "fp16"), shape)
-        where = f"{'x'.join(map(str, shape))} {completion}"
-        params = b"".join(_map(problem, fields).encode() for fields in kernel["maps"])
-        launch = Launch(
-            kernel["kernel"],
-            tuple(kernel["grid"]),
-            tuple(kernel["block"]),
-            dynamic_smem_bytes=kernel["dynamic_smem_bytes"],
-            params=params,
-        )
+        where = f"{'x'.join(map(str, shape))} {completion}, seed {seed}"
+        launch = replace(shell, params=b"".join(_map(problem, fields).encode() for fields in kernel["maps"]))
         try:
-            result = emu.run(module, launch, problem.memory, completion=completion, checks=checks)
+            result = emu.run(module, launch, problem.memory, completion=completion, seed=seed, checks=checks)
         except EmulatorError as error:
             outcome.problems.append(f"{where}: {error.report()}")
             continue

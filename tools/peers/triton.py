@@ -19,7 +19,7 @@ from tmagen.emu import EmulatorError, Launch, Module, TensorMap
 from tmagen.emu.module import Entry
 from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.peers.cases import TRITON, Shape, TritonCase
-from tools.peers.outcome import COMPLETIONS, Outcome
+from tools.peers.outcome import Outcome, Ways
 from tools.peers.problem import TYPES, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,17 +58,17 @@ def compile_all(cases: tuple[TritonCase, ...]) -> None:
         raise SystemExit(f"Triton's process failed:\n{done.stderr[-4000:]}")
 
 
-def run_all(pattern: str = "", checks: bool = True) -> Iterator[Outcome]:
+def run_all(pattern: str = "", ways: Ways = Ways()) -> Iterator[Outcome]:
     """Every case whose name holds `pattern`."""
     cases = tuple(case for case in TRITON if pattern in case.name)
     install()
     compile_all(cases)
     for case in cases:
-        yield run_case(case, checks)
+        yield run_case(case, ways)
 
 
-def run_case(case: TritonCase, checks: bool) -> Outcome:
-    """One kernel: all of its shapes under every completion."""
+def run_case(case: TritonCase, ways: Ways) -> Outcome:
+    """One kernel: all of its shapes under every policy."""
     outcome = Outcome(f"triton {VERSION}", case.name)
     record = json.loads((FOLDER / "ptx" / f"{case.name}.json").read_text())
     if "error" in record:
@@ -78,11 +78,13 @@ def run_case(case: TritonCase, checks: bool) -> Outcome:
     module = emu.parse(path.read_text(), path.name)
     start = time.perf_counter()
     for shape in case.shapes:
-        for completion in COMPLETIONS:
+        block = (module.entries[record["kernel"]].directives["reqntid"][0], 1, 1)
+        shell = Launch(record["kernel"], (record["ctas"], 1, 1), block, (record["ctas"], 1, 1))
+        for completion, seed, checks in ways.runs(shell):
             problem = Problem(case.types, shape, kn=case.kernel.endswith("_kn"))
-            where = f"{'x'.join(map(str, shape))} {completion}"
+            where = f"{'x'.join(map(str, shape))} {completion}, seed {seed}"
             try:
-                result = _run(case, record, module, problem, shape, completion, checks)
+                result = _run(case, record, module, problem, shape, completion, seed, checks)
             except EmulatorError as error:
                 outcome.problems.append(f"{where}: {error.report()}")
                 continue
@@ -99,6 +101,7 @@ def _run(
     problem: Problem,
     shape: Shape,
     completion: str,
+    seed: int,
     checks: bool,
 ) -> emu.RunResult:
     entry = module.entries[record["kernel"]]
@@ -115,7 +118,7 @@ def _run(
         record["shared"],
         _params(case, record, entry, problem, shape, scratch.address),
     )
-    return emu.run(module, launch, problem.memory, completion=completion, checks=checks)
+    return emu.run(module, launch, problem.memory, completion=completion, seed=seed, checks=checks)
 
 
 def _params(
