@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tmagen.emu import parse
+from tmagen.emu import Launch, parse
 from tools.peers import __main__ as command
 from tools.peers import own, tirx, triton
 from tools.peers.cases import TRITON, TritonCase
-from tools.peers.outcome import Outcome, table
+from tools.peers.outcome import Outcome, Ways, table
 from tools.peers.problem import GUARD, TYPES, Problem
 
 TYPES3 = ("fp16", "fp16", "fp16")
@@ -87,11 +87,11 @@ def test_a_kernel_that_stores_nothing_fails(tmp_path: Path, monkeypatch: pytest.
     record = {"kernel": "pointers", "shared": 0, "scratch": 0, "ctas": 1, "maps": []}
     (folder / f"{case.name}.json").write_text(json.dumps(record))
     monkeypatch.setattr(triton, "FOLDER", tmp_path)
-    outcome = triton.run_case(case, False)
+    outcome = triton.run_case(case, Ways(checks=False))
     assert outcome.runs == 4 and outcome.verdict == "FAILED"
     assert "256 of 256 elements differ" in outcome.problems[0]
     (folder / f"{case.name}.json").write_text(json.dumps({"error": "no"}))
-    assert triton.run_case(case, False).verdict == "not compiled"
+    assert triton.run_case(case, Ways(checks=False)).verdict == "not compiled"
 
 
 def test_parameters_are_laid_out_as_the_kernel_says() -> None:
@@ -111,9 +111,18 @@ def test_the_command_s_last_line(capsys: pytest.CaptureFixture[str], monkeypatch
         ([Outcome("x", "one"), bad], "passed 1/2", 1),
         ([Outcome("x", "three", refused="no")], "passed 0/0", 1),
     ):
-        monkeypatch.setattr(own, "run_all", lambda pattern, checks, found=found: iter(found))
-        monkeypatch.setattr(tirx, "run_all", lambda pattern, checks: iter(()))
-        monkeypatch.setattr(triton, "run_all", lambda pattern, checks: iter(()))
+        monkeypatch.setattr(own, "run_all", lambda pattern, ways, found=found: iter(found))
+        monkeypatch.setattr(tirx, "run_all", lambda pattern, ways: iter(()))
+        monkeypatch.setattr(triton, "run_all", lambda pattern, ways: iter(()))
         monkeypatch.setattr("sys.argv", ["peers"])
         assert command.main() == status
         assert capsys.readouterr().out.splitlines()[-1] == last
+
+
+def test_thorough_runs_are_those_of_all_policies_and_seeds() -> None:
+    launch = Launch("k", (1, 1, 1), (64, 1, 1))
+    usual, every = Ways().runs(launch), Ways(thorough=True).runs(launch)
+    assert usual == every[:4] and all(checked for _, _, checked in usual)
+    # random's other seeds, three policies that draw nothing, three that do, warps
+    assert len(every) == len(set(every)) == 4 + 7 + 3 + 3 * 8 + 2
+    assert not any(checked for _, _, checked in every[4:])

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from tmagen.bind import LeadingDims
+from tmagen.emu.policy import USUAL
 from tmagen.errors import TmagenError
 from tmagen.ir import DType, Shape
 from tmagen.verify.choose import COMPLETIONS, INPUTS, asked_ways, choose
@@ -25,7 +26,7 @@ def host(*static: int | None) -> Host:
 
 def test_everything_by_default() -> None:
     choice = choose(host(), None, None, asked_ways(None, None))
-    assert (choice.completions, choice.inputs) == (COMPLETIONS, INPUTS)
+    assert (choice.completions, choice.inputs) == (USUAL, INPUTS)
     assert "129 x 203 x 71: rows lie apart: lda = 80, ldb = 96, ldd = 224" in choice.notes
 
 
@@ -36,13 +37,14 @@ def test_a_large_baked_in_shape_is_tried_in_few_ways() -> None:
         "a large shape is baked in: input integer, completion eager and random alone "
         "(--completion and --input choose others)"
     )
-    assert choose(host(256, 256, 256), None, None, asked_ways(None, None)).completions == COMPLETIONS
+    assert choose(host(256, 256, 256), None, None, asked_ways(None, None)).completions == USUAL
 
 
 @pytest.mark.parametrize(
     ("completion", "inputs", "expected", "noted"),
     [
         ("all", None, (COMPLETIONS, ("integer",)), "(--input chooses others)"),
+        ("usual", None, (USUAL, ("integer",)), "(--input chooses others)"),
         (None, "both", (("eager", "random"), INPUTS), "(--completion chooses others)"),
         ("lazy", "normal", (("lazy",), ("normal",)), None),
     ],
@@ -57,7 +59,7 @@ def test_what_is_asked_for_is_done(
 
 def test_a_shape_that_is_asked_for_is_tried_in_every_way_with_packed_rows() -> None:
     choice = choose(host(*LARGE), [Shape(*LARGE)], None, asked_ways(None, None))
-    assert (choice.completions, choice.inputs, choice.notes) == (COMPLETIONS, INPUTS, ())
+    assert (choice.completions, choice.inputs, choice.notes) == (USUAL, INPUTS, ())
     assert choice.problems[0].lds == LeadingDims(4096, 4096, 4096)
     wide = LeadingDims(5000, 5008, 5016)
     assert choose(host(), None, LeadingDims(5000, 5008, 5016), asked_ways(None, None)).problems[0].lds == wide

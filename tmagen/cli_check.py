@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from tmagen.check import Report, Subject
 
 MAX_JOBS = 1024
-COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed", "all")
+COMPLETIONS = (
+    "eager", "lazy", "newest-first", "random", "producer-first", "consumer-first", "late-read", "split", "adversarial",
+    "poison", "starve", "timed", "usual", "all",
+)  # fmt: skip
 
 
 @click.command(
@@ -27,6 +30,8 @@ COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed", "all")
 Examples:
   tmagen check kernel.ptx --list-entries > launch.toml    a launch file to fill in
   tmagen check kernel.ptx --launch launch.toml
+  tmagen check kernel.ptx --launch launch.toml --thorough
+  tmagen check kernel.ptx --launch launch.toml --completion split --seed 5
   tmagen check kernel.cu --launch launch.toml --target sm_90a --nvcc-flag=-Iinclude
   tmagen check main.cu gemm.cu --host                     the program's own main
   tmagen check main.cu --host --completion eager --trace run.json
@@ -48,10 +53,11 @@ Exit codes:
 @click.option("--example", is_flag=True, help="Print a launch file for the kernel that `tmagen emit` writes.")
 @click.option(
     "--completion",
-    metavar="ORDER",
-    help="Order of async work: " + "|".join(COMPLETIONS) + "; timed is by a model, and not of all.  [default: all]",
+    metavar="POLICY",
+    help="How a run goes where PTX leaves it open: " + "|".join(COMPLETIONS) + "; all but timed.  [default: usual]",
 )
-@click.option("--seed", metavar="N", help="Seed of random fills and of random completion.  [default: 0]")
+@click.option("--thorough", is_flag=True, help="Run under all policies, or that of --completion, each with all seeds.")
+@click.option("--seed", metavar="N", help="Seed of fills and of the policy; the first with --thorough.  [default: 0]")
 @click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
 @click.option("--target", metavar="TARGET", help="What a .cu is compiled for.  [default: sm_100a]")
 @click.option("--nvcc", metavar="PATH", help="The compiler.  [default: CUDA_HOME, PATH, else the one from PyPI]")
@@ -70,6 +76,7 @@ def command(
     list_entries: bool,
     example: bool,
     completion: str | None,
+    thorough: bool,
     seed: str | None,
     jobs: str | None,
     target: str | None,
@@ -86,10 +93,10 @@ def command(
 
     FILE is PTX, or a .cu that nvcc compiles first. A launch file says how it is launched, on what data, and what must
     come out; with --host the program's own host code does, unmodified, on a stand-in for the CUDA runtime. It runs once
-    for each order in which asynchronous work may complete, and the first time looks for races and broken rules too.
+    under each execution policy, and the first time looks for races and broken rules too.
     """
     reader = FlagReader()
-    order = reader.read("completion", completion, word_of({word: word for word in COMPLETIONS})) or "all"
+    order = reader.read("completion", completion, word_of({word: word for word in COMPLETIONS}))
     start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
     arch = reader.read("target", target, _target) or "sm_100a"
@@ -120,6 +127,7 @@ def command(
                 call=call,
                 arguments=arguments,
                 completion=order,
+                thorough=thorough,
                 seed=start,
                 jobs=processes,
                 target=arch,
@@ -144,6 +152,7 @@ def command(
                 subject,
                 Path(launch),
                 completion=order,
+                thorough=thorough,
                 seed=start,
                 jobs=processes,
                 strict=strict,

@@ -15,7 +15,10 @@ from tmagen.errors import Diagnostic
 from tmagen.flag_text import FlagReader, integer_between, word_of
 
 MAX_JOBS = 1024
-COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed", "all")
+COMPLETIONS = (
+    "eager", "lazy", "newest-first", "random", "producer-first", "consumer-first", "late-read", "split", "adversarial",
+    "poison", "starve", "timed", "usual", "all",
+)  # fmt: skip
 INPUTS = ("integer", "normal", "both")
 
 
@@ -26,6 +29,8 @@ Examples:
   tmagen verify --preset step6 --shape 512,512,512 --shape 129,136,72
   tmagen verify kernel.cu --strict
   tmagen verify two_kernels.cu --kernel gemm_b
+  tmagen verify kernel.cu --thorough --shape 200,136,328
+  tmagen verify kernel.cu --completion split --seed 5      one run of those, again
   tmagen verify --preset step4 --completion lazy --input integer --json
   tmagen verify --preset step5 --shape 256,256,512 --completion timed --trace step5.json
   tmagen verify --spec kernel.toml --shape 256,256,256 --ld 320,264,272
@@ -43,16 +48,17 @@ Exit codes:
 @click.option("--shape", "shapes", metavar="M,N,K", multiple=True, help="A shape to try, any number of times.")
 @click.option(
     "--completion",
-    metavar="ORDER",
-    help="Order of async work: " + "|".join(COMPLETIONS) + "; timed is by a model, and not of all.  [default: all]",
+    metavar="POLICY",
+    help="How a run goes where PTX leaves it open: " + "|".join(COMPLETIONS) + "; all but timed.  [default: usual]",
 )
+@click.option("--thorough", is_flag=True, help="Run under all policies, or that of --completion, each with all seeds.")
 @click.option(
     "--input", "inputs", metavar="KIND", help="Bit-exact, or in a bound: " + "|".join(INPUTS) + ".  [default: both]"
 )
 @click.option("--no-checks", is_flag=True, help="Do not look for races and other broken rules.")
 @click.option("--strict", is_flag=True, help="Also tell formal rules, and what one run cannot settle.")
 @click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first case that fails.")
-@click.option("--seed", metavar="N", help="Seed of inputs and of random completion.  [default: 0]")
+@click.option("--seed", metavar="N", help="Seed of inputs and of the policy; the first with --thorough.  [default: 0]")
 @click.option("--ld", metavar="A,B,D", help="Leading dimensions, elements.  [default: the least, and others]")
 @click.option("--jobs", metavar="N", help="Processes that emulate.  [default: one per core]")
 @click.option("--kernel", metavar="NAME", help="Which one, by its namespace, of a FILE with several.")
@@ -63,6 +69,7 @@ def command(
     file: str | None,
     shapes: tuple[str, ...],
     completion: str | None,
+    thorough: bool,
     inputs: str | None,
     no_checks: bool,
     strict: bool,
@@ -103,6 +110,7 @@ def command(
             subject,
             [shape for shape in tried if shape is not None] or None,
             completion=order,
+            thorough=thorough,
             inputs=kind,
             seed=start,
             checks=not no_checks,

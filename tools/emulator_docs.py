@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 from tmagen.emu.isa import families, registry
+from tmagen.emu.policy import POLICIES, SEEDS, Seeds
+from tools.mutants.policies import CASES
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "emulator.md"
 
@@ -35,14 +37,10 @@ generator. This page is written by `make regen` from the emulator's own registry
 - **Clusters**: their CTAs run together. Addresses of the shared window carry the CTA's rank from bit 24 on, as the
   hardware's do, also a CTA's own. Remote mbarriers and memory, `mapa`, multicast, the cluster's barrier and MMAs of
   CTA pairs reach a peer as long as it lives; a CTA that has exited is a fault. `clusterlaunchcontrol` hands out
-  clusters that have not been launched: `lazy` always refuses, `newest-first` every other time, `random` at random.
+  clusters that have not been launched.
 - **Tensor maps** of parameters, and those that a kernel makes with `tensormap.replace`, in the emulator's own layout.
-- **Asynchronous completion** by policy: `eager` (at once), `lazy` (as late as the waits allow, first in first out),
-  `newest-first` (TMA newest first, after tensor work) and `random` (seeded). Data move when an operation completes.
+- **What PTX leaves open** by an execution policy: see below. Data move when an operation completes.
   `timed` gives each operation the cycles of a model: [trace.md](trace.md), with how to look at a run.
-- **What else is left open** goes with the policy: TMEM of a CTA starts at column 0 with `eager`, and where another
-  CTA of the SM would leave room with the others. `elect.sync` takes the lowest lane, as CUTLASS asserts; `verify` has
-  `newest-first` take the highest and `random` another one, the same throughout a run.
 
 ## What it says
 
@@ -62,10 +60,60 @@ Clusters run one after another, except that a launch may be split over processes
 wait for each other. Values of 128 bits have to be the same in all lanes. An execution is one of those that the
 policies choose: a value that is right in all of them can still depend on an order that no fence guarantees.
 
+{policies}
 ## Instructions
 
 Each row is an opcode, or the leading parts of one; a qualifier that the row's function does not know is not judged.
 """
+
+
+POLICIES_HEAD = """## Execution policies
+
+PTX leaves open when a copy or an MMA completes, which warp runs, whether a look at an mbarrier that is complete
+already says so, which lane is elected, where tensor memory begins, and what memory holds that nobody has written. A
+policy is one choice of all that, and a correct kernel is right under each. `--completion NAME` takes one; `verify`
+and `check` run `eager`, `lazy`, `newest-first` and `random` unless told otherwise, and with `--thorough` all of them,
+each with all seeds that make a difference: eight where it draws lots, and for `starve` one for each warp of a CTA and
+each CTA of a cluster of several. What fails names the policy and the seed, and `--completion NAME --seed N` repeats
+it, inputs and all. In Python they are `completion`, `seed` and `thorough` of `verify`, `check.run` and
+`check.run_host`; `emu.run` runs one policy with one seed. `timed` is of a model of the hardware, and runs where it is
+asked for alone.
+"""
+
+POLICIES_TAIL = """\
+What is poisoned, and why a correct kernel does not see it: memory that nobody has written, tensor memory between its
+allocations, and what an operation under way will write. From the issue of a load until its phase is complete PTX does
+not say what its destination holds, and the same is true of D of an MMA that does not add to it (unless an MMA of the
+same thread before it has yet to read A from tensor memory) and of the destination of a bulk store. A stage is
+poisoned when its next load is issued and not when its barrier says that it is empty: whether an arrive or a commit
+came after the last use of the bytes the kernel alone knows.
+
+`starve`, `producer-first` and `consumer-first` hold warps back without bound. A warp that watches a barrier which
+others drive, and for which nobody waits, may so be lapped: parity tells two phases apart and not three (PTX ISA,
+"mbarrier.test_wait, mbarrier.try_wait"), and the warp waits for ever. On a GPU that takes a warp that is late by two
+whole phases; PTX promises no fairness that would rule it out.
+
+`elect.sync` takes the lowest lane in `check` whatever the policy, as an H200 does and as shipping kernels assert; in
+`verify` and with `any_leader` of `emu.run` the policy says.
+
+### Mutants
+
+Small kernels, each broken in one way that `eager` does not show, with no check on. The test suite runs them, and the
+unbroken ones under every policy.
+"""
+
+
+def policies() -> str:
+    """The policies and what each has been seen to find."""
+    lines = [POLICIES_HEAD, "| policy | seeds | how a run goes | finds |", "|---|---|---|---|"]
+    seeds = {Seeds.NONE: "1", Seeds.DRAWN: str(SEEDS), Seeds.VICTIM: "victims"}
+    lines += [
+        f"| `{policy.name}` | {seeds[policy.seeds]} | {cell(policy.what)} | {cell(policy.finds)} |"
+        for policy in POLICIES.values()
+    ]
+    lines += ["", POLICIES_TAIL, "| policy | what is broken |", "|---|---|"]
+    lines += [f"| `{case.policy}` | {cell(case.mutation)} |" for case in CASES]
+    return "\n".join([*lines, ""])
 
 
 def cell(summary: str) -> str:
@@ -75,7 +123,7 @@ def cell(summary: str) -> str:
 
 def text() -> str:
     """The page."""
-    lines = [HEAD]
+    lines = [HEAD.replace("{policies}", policies())]
     for family, specs in groupby(registry.known(), key=lambda spec: spec.family):
         module = importlib.import_module(f"{families.__package__}.{family}")
         title = " ".join((module.__doc__ or family).strip().split("\n\n")[0].split())

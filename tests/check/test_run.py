@@ -25,7 +25,7 @@ def only_rule(report: Report) -> str:
 
 
 def test_a_right_kernel_in_every_order() -> None:
-    report = check_add(add_launch(), completion="all", seed=5)
+    report = check_add(add_launch(), completion="usual", seed=5)
     assert report.exit_code == 0, report.text()
     assert [case.completion for case in report.cases] == ["eager", "lazy", "newest-first", "random"]
     (launch,) = report.cases[0].launches
@@ -117,7 +117,7 @@ def test_runs_do_not_see_each_other() -> None:
     """In-place addition: each order must start from the same contents."""
     launch = add_launch(expect="a == a + b")
     launch["params"] = [{"pointer": "a"}, {"pointer": "b"}, {"pointer": "a"}, {"s32": 100}]
-    report = check_add(launch, completion="all")
+    report = check_add(launch, completion="usual")
     assert report.exit_code == 0, report.text()
 
 
@@ -215,7 +215,7 @@ def test_a_fill_from_a_file(tmp_path: Path) -> None:
 
 
 def test_an_instruction_that_is_not_known() -> None:
-    report = check_add(add_launch(), ADD_S32.replace("add.s32 %r8", "frobnicate.s32 %r8"), completion="all")
+    report = check_add(add_launch(), ADD_S32.replace("add.s32 %r8", "frobnicate.s32 %r8"), completion="usual")
     assert report.exit_code == 2
     assert len(report.cases) == 1
     assert "frobnicate.s32" in report.text()

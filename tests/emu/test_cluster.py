@@ -11,8 +11,9 @@ import pytest
 
 from tests.emu.ptx import module
 from tmagen.emu import Deadlock, EmulatorError, Fault, GlobalMemory, Launch, RunResult, run
+from tmagen.emu.policy import THOROUGH
 
-POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
+POLICIES = [*THOROUGH, "timed"]
 SHARED = ".shared .align 8 .b64 bar;\n.shared .align 128 .b8 tile[1024];\n"
 # %r0 = thread, %r80 = rank, %r81 = CTA's x, %rd40 = the CTA's row of 32 words in the output, %rd41 = the thread's word.
 START = (

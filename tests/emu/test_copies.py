@@ -8,8 +8,9 @@ import pytest
 
 from tests.emu.ptx import LANE, execute
 from tmagen.emu import EmulatorError, Fault, NotJudged
+from tmagen.emu.policy import THOROUGH
 
-POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
+POLICIES = [*THOROUGH, "timed"]
 SHARED = ".shared .align 8 .b64 bar;\n.shared .align 128 .b8 tile[2048];\n"
 # %r3 = the lane's place in the tile, %rd42 = its place in the input, 16 bytes each.
 START = LANE + (

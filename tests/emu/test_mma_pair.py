@@ -13,10 +13,11 @@ from tests.emu.ptx import HEADER
 from tmagen.emu import EmulatorError, Fault, GlobalMemory, Launch, TensorMap, mma_pair, parse, run
 from tmagen.emu.mma import Mma
 from tmagen.emu.mma_pair import PairMma
+from tmagen.emu.policy import THOROUGH
 from tmagen.emu.tensormap import DataType, SwizzleMode
 from tmagen.emu.tmem import Tmem
 
-POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
+POLICIES = [*THOROUGH, "timed"]
 # name -> (kind, NumPy type, type code, largest integer)
 KINDS = {
     "f16": ("f16", np.float16, 0, 60),

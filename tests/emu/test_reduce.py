@@ -11,9 +11,10 @@ import pytest
 
 from tests.emu.ptx import HEADER
 from tmagen.emu import EmulatorError, Fault, GlobalMemory, Launch, NotJudged, TensorMap, parse, run
+from tmagen.emu.policy import THOROUGH
 from tmagen.emu.tensormap import DataType, SwizzleMode
 
-POLICIES = ["eager", "lazy", "newest-first", "random", "timed"]
+POLICIES = [*THOROUGH, "timed"]
 TEXT = (
     HEADER
     + """

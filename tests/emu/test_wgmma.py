@@ -10,9 +10,10 @@ from tests.emu import warpgroup as wg
 from tests.emu.warpgroup import COMMIT, FENCE, Image, execute, integers, load, mma, same, store, vector, wait, zeros
 from tmagen.emu import wgmma_descriptor
 from tmagen.emu.errors import Deadlock, Fault, NotJudged
+from tmagen.emu.policy import THOROUGH
 from tmagen.emu.swizzle import Swizzle
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random", "timed")
+COMPLETIONS = (*THOROUGH, "timed")
 
 
 def run_one(n, kind_a, kind_b, a_desc, b_desc, image, tail, completion="eager", d="f32"):

@@ -15,11 +15,12 @@ import numpy as np
 from tmagen.check.finding import Finding, Findings, Severity
 from tmagen.check.kernels import plain_name
 from tmagen.check.places import Place, explained
-from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, verdict_of
+from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, together, verdict_of
 from tmagen.check.run import Runner, completions
 from tmagen.check.subject import load
 from tmagen.check.variables import Variables
 from tmagen.emu import GlobalMemory, Launch, Module, Tracing
+from tmagen.emu.policy import POLICIES
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.hostrun import Ended, LiveProgram, Program, build_program
 from tmagen.toolchain import Nvcc
@@ -33,7 +34,8 @@ def run_host(
     *,
     call: str | None = None,
     arguments: Sequence[str] = (),
-    completion: str | Sequence[str] = "all",
+    completion: str | Sequence[str] | None = None,
+    thorough: bool = False,
     seed: int = 0,
     jobs: int | None = None,
     target: str = "sm_100a",
@@ -44,7 +46,7 @@ def run_host(
     progress: Progress | None = None,
     tracing: Tracing | None = None,
 ) -> Report:
-    """Builds a host program of .cu and C++ files and runs it once for each order of completion.
+    """Builds a host program of .cu and C++ files and runs it once under each execution policy.
 
     `call` is a C function, `int call(void)`, to run in place of main; `arguments` are the program's. Each launch is
     emulated when the program makes it; memory from cudaMalloc is the emulator's. The run fails where a kernel does, and
@@ -54,7 +56,7 @@ def run_host(
     Raises TmagenError where there is nothing to run: files that cannot be read or do not compile, device code that does
     not parse.
     """
-    orders = completions(completion)
+    orders = completions(completion, thorough)
     files = [Path(source) for source in sources]
     missing = [Diagnostic(f"cannot read {str(path)!r}: there is no such file") for path in files if not path.is_file()]
     if missing:
@@ -69,12 +71,27 @@ def run_host(
         cases: list[CaseReport] = []
         notes: list[str] = []
         for order in orders:
-            cases.append(_Session(program, kernels, runner, order, checked=not cases).run(arguments))
+            runs: list[CaseReport] = []
+            seeds = _seeds(order, seed, cases) if thorough else (seed,)
+            for number, each in enumerate(seeds):
+                runner.at(each, number, len(seeds))
+                checked = not cases and not runs
+                runs.append(_Session(program, kernels, runner, order, checked=checked).run(arguments))
+                if runs[-1].verdict is not Verdict.PASSED:
+                    break
+            cases.append(together(runs))
             if cases[-1].verdict is Verdict.NOT_JUDGED and len(cases) < len(orders):
                 notes.append("what is not judged in one order is not judged in another: the rest were not run")
                 break
         runner.progress.close()
         return Report(tuple(map(str, files)), str(program.nvcc), tuple(notes), tuple(cases), seconds)
+
+
+def _seeds(policy: str, first: int, cases: Sequence[CaseReport]) -> tuple[int, ...]:
+    """All seeds that can make a difference to one of the launches that were made before; at least `first`."""
+    launches = {(record.block, record.cluster) for case in cases for record in case.launches}
+    found = [POLICIES[policy].seeds_from(first, Launch("", (1, 1, 1), *one)) for one in launches]
+    return max(found, key=len, default=(first,))
 
 
 class _Kernels:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from tmagen.check.finding import Finding, Findings, Severity
-from tmagen.verify.report import cycles_text
+from tmagen.verify.report import cycles_text, runs_line, seed_matters
 
 
 class Verdict(Enum):
@@ -64,10 +64,10 @@ class LaunchRecord:
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """One run, with asynchronous work completing in one order."""
+    """Runs under one execution policy, with one seed after another until one fails."""
 
-    completion: str
-    seed: int
+    completion: str  # the policy
+    seed: int  # of the last run
     seconds: float
     launches: tuple[LaunchRecord, ...]
     findings: tuple[Finding, ...]
@@ -75,6 +75,7 @@ class CaseReport:
     checked: bool = False  # whether races and other broken rules were looked for
     strict: bool = False  # whether warnings fail
     output: tuple[str, ...] = ()  # of a host program: the last lines of stdout and stderr
+    runs: int = 1  # seeds that were tried
 
     @property
     def verdict(self) -> Verdict:
@@ -84,7 +85,10 @@ class CaseReport:
         """The case in one line, with what was found under it."""
         count = len(self.launches)
         ran = f"{count} launch{'' if count == 1 else 'es'}{', all rules' if self.checked else ''}, "
-        head = f"{self.completion:<13} {ran}{self.seconds:.2f} s  {self.verdict.value}{self._cycles()}"
+        completion = self.completion if self.runs == 1 else f"{self.completion} x{self.runs}"
+        head = f"{completion:<14} {ran}{self.seconds:.2f} s  {self.verdict.value}{self._cycles()}"
+        if self.verdict is Verdict.FAILED and seed_matters(self.completion):
+            head += f" with --completion {self.completion} --seed {self.seed}"
         found = [f"  {line}" for finding in self.findings for line in finding.lines()]
         return (head, *found)
 
@@ -98,6 +102,7 @@ class CaseReport:
         return {
             "completion": self.completion,
             "seed": self.seed,
+            "runs": self.runs,
             "checked": self.checked,
             "verdict": self.verdict.value,
             "seconds": round(self.seconds, 4),
@@ -106,6 +111,21 @@ class CaseReport:
             "findings": [finding.to_dict() for finding in self.findings],
             "output": list(self.output),
         }
+
+
+def together(runs: Sequence[CaseReport]) -> CaseReport:
+    """Runs under one policy as one case: what the last one left, and what was found in any."""
+    found = Findings()
+    for run in runs:
+        for finding in run.findings:
+            found.add(finding)
+    return replace(
+        runs[-1],
+        runs=len(runs),
+        seconds=sum(run.seconds for run in runs),
+        checked=any(run.checked for run in runs),
+        findings=tuple(found),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +189,9 @@ class Report:
         seconds = sum(case.seconds for case in self.cases)
         judged = max((case.expectations for case in self.cases), default=0)
         checked = f"; {judged} expectation{'' if judged == 1 else 's'} each" if judged else ""
+        if any(case.runs > 1 for case in self.cases):
+            cases = f"{', '.join(parts)} ({len(self.cases)} policies, {seconds:.1f} s{checked})"
+            return f"{runs_line([(case.completion, case.runs) for case in self.cases])}\n{cases}"
         runs = f"{len(self.cases)} run{'' if len(self.cases) == 1 else 's'}"
         return f"{', '.join(parts) or 'nothing ran'} ({runs}, {seconds:.1f} s{checked})"
 

@@ -17,19 +17,20 @@ from tmagen.check.kernels import check_params, choose, parameter_block, plain_na
 from tmagen.check.places import Place, explained
 from tmagen.check.read_expects import names
 from tmagen.check.read_launch import from_mapping, from_toml
-from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, verdict_of
+from tmagen.check.report import CaseReport, LaunchRecord, Report, Verdict, together, verdict_of
 from tmagen.check.spec import Dim3, LaunchSpec
 from tmagen.check.subject import Subject, load
 from tmagen.emu import EmulatorError, Entry, GlobalMemory, Launch, Module, Tracing, table_for
 from tmagen.emu import run as emulate
-from tmagen.errors import Diagnostic, SpecError, TmagenError
+from tmagen.emu.policy import POLICIES, THOROUGH, USUAL
+from tmagen.errors import Diagnostic, SpecError
 from tmagen.toolchain import Nvcc
+from tmagen.verify.choose import named_policies
 from tmagen.verify.progress import NoProgress, Progress
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
-"""What "all" stands for: the orders that a correct kernel has to survive."""
+COMPLETIONS = tuple(POLICIES)
+"""The execution policies, by name."""
 
-SELECTABLE = (*COMPLETIONS, "timed")
 _SMALL_GRID = 64  # CTAs below which starting another process costs more than it saves
 
 
@@ -37,7 +38,8 @@ def run(
     subject: Path | str | Subject,
     launch: Path | Mapping[str, Any] | LaunchSpec,
     *,
-    completion: str | Sequence[str] = "all",
+    completion: str | Sequence[str] | None = None,
+    thorough: bool = False,
     seed: int = 0,
     jobs: int | None = None,
     target: str = "sm_100a",
@@ -47,19 +49,21 @@ def run(
     progress: Progress | None = None,
     tracing: Tracing | None = None,
 ) -> Report:
-    """Runs one kernel as a launch file says, once for each order of completion, and judges what it leaves behind.
+    """Runs one kernel as a launch file says, once under each execution policy, and judges what it leaves behind.
 
     The first run looks for races and other broken rules too; `strict` looks for formal ones as well, which then fail.
 
     `subject` is a .ptx or .cu file, or what :func:`load` made of one; `launch` a TOML file or a mapping of its form.
-    `completion` is one or several of COMPLETIONS, "all" of them, or "timed" by a model of how long things take;
-    `tracing` gets a trace of the first run that fails, else of the first; `seed` varies random fills and the random
-    order; `jobs` is how many processes emulate a large grid, one per core by default.
+    `completion` is the policy, or several: of COMPLETIONS, "usual" or "all"; None means the usual ones. `thorough` runs
+    all policies, or those of `completion`, each with all seeds that can make a difference, from `seed` on. `seed`
+    varies random fills and what the policy draws; `jobs` is how many processes emulate a large grid, one per core by
+    default.
+    `tracing` gets a trace of the first run that fails, else of the first.
 
     Raises TmagenError where there is nothing to run: files that cannot be read, do not compile or parse, a launch file
     that does not fit the kernel.
     """
-    orders = completions(completion)
+    orders = completions(completion, thorough)
     spec, folder, source = read_launch(launch)
     loaded = subject
     if not isinstance(loaded, Subject):
@@ -84,10 +88,25 @@ def run(
     runner = Runner(seed, jobs, strict, progress or NoProgress(), tracing)
     cases: list[CaseReport] = []
     notes: list[str] = []
+    given = {seed: (arena, what)}  # random fills are of a seed
     for order in orders:
-        if cases:
-            arena.reset()
-        cases.append(_case(spec, loaded.module, what, arena, runner, order, checked=not cases))
+        runs: list[CaseReport] = []
+        seeds = POLICIES[order].seeds_from(seed, what) if thorough else (seed,)
+        for number, each in enumerate(seeds):
+            if each in given:
+                arena, what = given[each]
+                arena.reset()
+            else:
+                arena = Arena(spec, each, folder)
+                what = replace(
+                    what, params=parameter_block(spec, entry, arena), predecessor=arena.predecessor(spec.predecessor)
+                )
+                given = {seed: given[seed], each: (arena, what)}
+            runner.at(each, number, len(seeds))
+            runs.append(_case(spec, loaded.module, what, arena, runner, order, checked=not cases and not runs))
+            if runs[-1].verdict is not Verdict.PASSED:
+                break
+        cases.append(together(runs))
         if cases[-1].verdict is Verdict.NOT_JUDGED and len(orders) > len(cases):
             notes.append("what is not judged in one order is not judged in another: the rest were not run")
             break
@@ -148,13 +167,11 @@ def _directive(entry: Entry, name: str) -> Dim3 | None:
     return x, y, z
 
 
-def completions(asked: str | Sequence[str]) -> tuple[str, ...]:
-    """The orders that are asked for. Raises TmagenError for one that does not exist."""
-    chosen = COMPLETIONS if asked == "all" else (asked,) if isinstance(asked, str) else tuple(asked)
-    unknown = [name for name in chosen if name not in SELECTABLE]
-    if unknown or not chosen:
-        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(SELECTABLE)}, all")
-    return tuple(dict.fromkeys(chosen))
+def completions(asked: str | Sequence[str] | None, thorough: bool = False) -> tuple[str, ...]:
+    """The policies that are asked for. Raises TmagenError for one that does not exist."""
+    if asked is None:
+        return THOROUGH if thorough else USUAL
+    return named_policies(asked)
 
 
 class Runner:
@@ -164,6 +181,14 @@ class Runner:
         self, seed: int, jobs: int | None, strict: bool, progress: Progress, tracing: Tracing | None = None
     ) -> None:
         self.seed, self.jobs, self.strict, self.progress, self.tracing = seed, jobs, strict, progress, tracing
+        self._number, self._runs = 0, 1
+
+    def at(self, seed: int, number: int, runs: int) -> None:
+        """What follows is run `number` of `runs` under one policy, with this seed."""
+        self.seed, self._number, self._runs = seed, number, runs
+
+    def _step(self, done: int, total: int) -> None:
+        self.progress.step(self._number * total + done, self._runs * total)
 
     def emulate(
         self,
@@ -180,7 +205,9 @@ class Runner:
 
         `places` are the words for addresses; `checked` looks for races and other broken rules.
         """
-        self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}")
+        if self._number == 0:
+            times = f", {self._runs} seeds" if self._runs > 1 else ""
+            self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}{times}")
         started = time.perf_counter()
         cycles: tuple[int, int] | None = None
         model: tuple[str, ...] = ()
@@ -192,7 +219,7 @@ class Runner:
                 completion=completion,
                 seed=self.seed,
                 jobs=self._jobs_for(launch),
-                progress=self.progress.step,
+                progress=self._step,
                 checks=checked,
                 strict=checked and self.strict,
                 trace=None if self.tracing is None else self.tracing.trace(),
@@ -204,7 +231,8 @@ class Runner:
         except EmulatorError as error:
             findings.take_error(error, explained(error.message, places))
         finally:
-            self.progress.close()
+            if self._number == self._runs - 1:
+                self.progress.close()
         x, y, z = launch.grid
         return LaunchRecord(
             plain_name(launch.kernel),

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tmagen.bind import LeadingDims
 from tmagen.emu import EmulatorError, GlobalMemory, Launch, Module, RunResult, Tracing
 from tmagen.emu import run as emulate
 from tmagen.emu.checks import Finding
+from tmagen.emu.policy import POLICIES, USUAL
 from tmagen.errors import TmagenError
 from tmagen.hostrun import Arguments, HostCrashError, LaunchCall, NotModelledError, Outcome
 from tmagen.ir import DType, Shape
@@ -31,6 +33,7 @@ _SMALL_PROBLEM = 1 << 26  # multiply-adds below which starting another process c
 _LEAST_STEP = (64, 16, 32)  # elements of M, N and K
 _ROUNDS_A_STEP = 32
 _LEAST_ROUNDS = 20_000
+_KEPT = 1 << 20  # elements of D above which the inputs of one seed are made anew rather than kept
 _LEAST_K = 64  # a shorter K costs a tile no less
 
 
@@ -55,6 +58,7 @@ class Settings:
     checks: bool = True
     strict: bool = False
     tracing: Tracing | None = None
+    thorough: bool = False  # every seed that can make a difference
 
     def jobs_for(self, shape: Shape) -> int:
         """Processes for a problem. A trace hears one alone."""
@@ -104,13 +108,12 @@ def run_problem(
         return
     bench = _Bench(problem, host, module, memory, buffers, outcome.launches, settings)
     if shape.k == 0:
-        yield from _run_all(bench, None, zeros(shape.m, shape.n, problem.elements[2]), checks=settings.checks)
+        yield from _run_all(bench, None, settings.completions, first=True)
         return
     for number, kind in enumerate(settings.inputs):
-        inputs, reference = make_inputs(kind, problem, settings.seed)
-        # Races do not depend on values: one observed run is enough.
-        yield from _run_all(bench, inputs, reference, checks=settings.checks and number == 0)
-        del inputs, reference  # before the next ones are made
+        # What threads do does not depend on values: once is enough for races, and for policies beyond the usual ones.
+        usual = [name for name in settings.completions if number == 0 or name in USUAL]
+        yield from _run_all(bench, kind, usual, first=number == 0)
 
 
 def make_inputs(kind: str, problem: Problem, seed: int) -> tuple[Inputs, Reference]:
@@ -160,20 +163,81 @@ def _without_run(
     return CaseReport(problem.shape, problem.lds, "none", "none", verdict, seconds, launch=launch, message=message)
 
 
-def _run_all(bench: _Bench, inputs: Inputs | None, reference: Reference, *, checks: bool) -> Iterator[CaseReport]:
-    a, b = bench.buffers.a, bench.buffers.b
-    if inputs is not None and a is not None and b is not None:
-        a.write(inputs.a)
-        b.write(inputs.b)
-    for number, completion in enumerate(bench.settings.completions):
-        yield _run_one(bench, inputs, reference, completion, checks=checks and number == 0)
+class _Given:
+    """The inputs of a seed, in place, and what D must then be. Small ones are kept."""
+
+    def __init__(self, bench: _Bench, kind: str | None) -> None:
+        self._bench, self._kind = bench, kind
+        self._made: dict[int, tuple[Inputs | None, Reference]] = {}
+        self._in_place: int | None = None
+
+    def of(self, seed: int) -> tuple[Inputs | None, Reference]:
+        if seed not in self._made:
+            if self._bench.problem.shape.m * self._bench.problem.shape.n > _KEPT:
+                self._made.clear()
+            self._made[seed] = self._make(seed)
+        inputs, reference = self._made[seed]
+        a, b = self._bench.buffers.a, self._bench.buffers.b
+        if inputs is not None and a is not None and b is not None and self._in_place != seed:
+            a.write(inputs.a)
+            b.write(inputs.b)
+            self._in_place = seed
+        return inputs, reference
+
+    def _make(self, seed: int) -> tuple[Inputs | None, Reference]:
+        problem = self._bench.problem
+        if self._kind is None:
+            return None, zeros(problem.shape.m, problem.shape.n, problem.elements[2])
+        return make_inputs(self._kind, problem, seed)
+
+
+def _run_all(bench: _Bench, kind: str | None, completions: Sequence[str], *, first: bool) -> Iterator[CaseReport]:
+    """The cases of one kind of inputs; the `first` kind is observed, and tried with all seeds."""
+    settings = bench.settings
+    given = _Given(bench, kind)
+    for number, completion in enumerate(completions):
+        seeds: tuple[int, ...] = (settings.seed,)
+        if settings.thorough and first:
+            seeds = POLICIES[completion].seeds_from(settings.seed, launch_of(bench.launches[0]))
+        yield _run_seeds(bench, given, completion, seeds, checks=settings.checks and first and number == 0)
+
+
+def _run_seeds(
+    bench: _Bench, given: _Given, completion: str, seeds: tuple[int, ...], *, checks: bool
+) -> CaseReport:
+    """A case, run with one seed after another until one fails."""
+    shape, progress = bench.problem.shape, bench.settings.progress
+    inputs, _ = given.of(seeds[0])
+    times = f", {len(seeds)} seeds" if len(seeds) > 1 else ""
+    label = f"{shape.m} x {shape.n} x {shape.k}, {'none' if inputs is None else inputs.kind}, {completion}{times}"
+    progress.case_starts(label)
+    started = time.perf_counter()
+    case = None
+    for number, seed in enumerate(seeds):
+        step = partial(_step_of, progress, number, len(seeds))
+        case = _run_one(bench, *given.of(seed), completion, seed, step, checks=checks and number == 0)
+        if case.verdict is not Verdict.PASSED:
+            break
+    assert case is not None
+    return replace(case, runs=number + 1, seconds=time.perf_counter() - started)
+
+
+def _step_of(progress: Progress, number: int, runs: int, done: int, total: int) -> None:
+    """CTAs of run `number`, as a part of all runs of the case."""
+    progress.step(number * total + done, runs * total)
 
 
 def _run_one(
-    bench: _Bench, inputs: Inputs | None, reference: Reference, completion: str, *, checks: bool
+    bench: _Bench,
+    inputs: Inputs | None,
+    reference: Reference,
+    completion: str,
+    seed: int,
+    step: Callable[[int, int], None],
+    *,
+    checks: bool,
 ) -> CaseReport:
     shape, kind = bench.problem.shape, "none" if inputs is None else inputs.kind
-    bench.settings.progress.case_starts(f"{shape.m} x {shape.n} x {shape.k}, {kind}, {completion}")
     d = bench.buffers.d
     d.fill_poison()
     started = time.perf_counter()
@@ -187,7 +251,7 @@ def _run_one(
         tracing.begin(f"{shape.m} x {shape.n} x {shape.k}, {kind}, {completion}")
     try:
         for call in bench.launches:
-            result = _emulate(bench, call, completion, checks=checks)
+            result = _emulate(bench, call, completion, seed, step, checks=checks)
             findings, cycles = findings + result.findings, result.cycles
             hints += tuple(f"perhaps {hint.rule}: {hint.message}, PTX line {hint.ptx_line}" for hint in result.hints)
     except TmagenError as error:
@@ -211,6 +275,7 @@ def _run_one(
         lds=bench.problem.lds,
         inputs=kind,
         completion=completion,
+        seed=seed,
         verdict=verdict,
         seconds=time.perf_counter() - started,
         launch=bench.launches[0],
@@ -224,8 +289,9 @@ def _run_one(
     )
 
 
-def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) -> RunResult:
-    launch = Launch(
+def launch_of(call: LaunchCall) -> Launch:
+    """What the emulator takes, of what the host part asked for."""
+    return Launch(
         kernel=call.kernel,
         grid=call.grid,
         block=call.block,
@@ -233,15 +299,20 @@ def _emulate(bench: _Bench, call: LaunchCall, completion: str, *, checks: bool) 
         dynamic_smem_bytes=call.dynamic_smem_bytes,
         params=call.params,
     )
+
+
+def _emulate(
+    bench: _Bench, call: LaunchCall, completion: str, seed: int, step: Callable[[int, int], None], *, checks: bool
+) -> RunResult:
     settings = bench.settings
     return emulate(
         bench.module,
-        launch,
+        launch_of(call),
         bench.memory,
         completion=completion,
-        seed=settings.seed,
+        seed=seed,
         jobs=settings.jobs_for(bench.problem.shape),
-        progress=settings.progress.step,
+        progress=step,
         checks=checks,
         strict=settings.strict,
         any_leader=True,

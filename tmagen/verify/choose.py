@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tmagen.bind import LeadingDims
+from tmagen.emu.policy import POLICIES, THOROUGH, USUAL
 from tmagen.errors import TmagenError
 from tmagen.ir import Shape
 from tmagen.verify.cases import Problem
@@ -20,10 +21,9 @@ from tmagen.verify.shapes import (
     layout_note,
 )
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
-"""What "all" stands for: the orders that a correct kernel has to survive."""
+COMPLETIONS = tuple(POLICIES)
+"""The execution policies, by name."""
 
-SELECTABLE = (*COMPLETIONS, "timed")
 INPUTS = ("integer", "normal")
 
 # A baked-in shape of more multiply-adds is tried in the ways that tell most for their time, where none are asked for.
@@ -34,10 +34,11 @@ _FEW_INPUTS = ("integer",)
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """In which orders asynchronous work completes and on which inputs; None: what suits the shape."""
+    """Under which policies and on which inputs; None: what suits the shape. `thorough`: with all seeds."""
 
     completions: tuple[str, ...] | None
     inputs: tuple[str, ...] | None
+    thorough: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,12 @@ class Choice:
     notes: tuple[str, ...]
 
 
-def asked_ways(completion: str | Sequence[str] | None, inputs: str | None) -> Ways:
+def asked_ways(completion: str | Sequence[str] | None, inputs: str | None, thorough: bool = False) -> Ways:
     """The ways by their names. Raises TmagenError for names that do not exist."""
     return Ways(
-        None if completion is None else _completions(completion),
+        named_policies(completion) if completion is not None else THOROUGH if thorough else None,
         None if inputs is None else _inputs(inputs),
+        thorough,
     )
 
 
@@ -80,7 +82,7 @@ def choose(host: Host, shapes: Sequence[Shape] | None, lds: LeadingDims | None, 
         if note:
             notes.append(f"{shape.m} x {shape.n} x {shape.k}: {note}")
         problems.append(Problem(shape, dims, elements))
-    completions, inputs = ways.completions or COMPLETIONS, ways.inputs or INPUTS
+    completions, inputs = ways.completions or USUAL, ways.inputs or INPUTS
     if shapes is None and None not in static and any(s.m * s.n * s.k > _LARGE for s in chosen):
         completions, inputs = ways.completions or _FEW_COMPLETIONS, ways.inputs or _FEW_INPUTS
         left = [name for name, asked in (("--completion", ways.completions), ("--input", ways.inputs)) if asked is None]
@@ -92,11 +94,14 @@ def choose(host: Host, shapes: Sequence[Shape] | None, lds: LeadingDims | None, 
     return Choice(tuple(problems), completions, inputs, tuple(notes))
 
 
-def _completions(asked: str | Sequence[str]) -> tuple[str, ...]:
-    chosen = COMPLETIONS if asked == "all" else (asked,) if isinstance(asked, str) else tuple(asked)
-    unknown = [name for name in chosen if name not in SELECTABLE]
+def named_policies(asked: str | Sequence[str]) -> tuple[str, ...]:
+    """The policies of a name, or of several. Raises TmagenError for names that do not exist."""
+    groups = {"usual": USUAL, "all": THOROUGH}
+    chosen = groups.get(asked, (asked,)) if isinstance(asked, str) else tuple(dict.fromkeys(asked))
+    unknown = [name for name in chosen if name not in COMPLETIONS]
     if unknown or not chosen:
-        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {', '.join(SELECTABLE)}, all")
+        names = ", ".join((*COMPLETIONS, *groups))
+        raise TmagenError(f"completion {', '.join(unknown) or 'of no kind'}: choose from {names}")
     return chosen
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from tmagen.bind import LeadingDims
 from tmagen.emu import table_for
 from tmagen.emu.checks import Finding
+from tmagen.emu.policy import POLICIES, Seeds
 from tmagen.hostrun import LaunchCall, ParameterTable
 from tmagen.ir import Shape
 from tmagen.toolchain import KernelResources
@@ -26,6 +27,21 @@ class Verdict(Enum):
     PASSED = "passed"
     FAILED = "failed"
     NOT_JUDGED = "not judged"
+
+
+def seed_matters(completion: str) -> bool:
+    """Whether runs of a policy differ by their seed."""
+    policy = POLICIES.get(completion)
+    return policy is not None and policy.seeds is not Seeds.NONE
+
+
+def runs_line(runs: Iterable[tuple[str, int]]) -> str:
+    """How many runs there were, and under which policies."""
+    counts: Counter[str] = Counter()
+    for completion, count in runs:
+        counts[completion] += count
+    each = ", ".join(f"{name} {counts[name]}" for name in POLICIES if counts[name])
+    return f"{sum(counts[name] for name in POLICIES)} runs: {each}"
 
 
 _EXIT_CODES = {Verdict.PASSED: 0, Verdict.FAILED: 1, Verdict.NOT_JUDGED: 2}
@@ -43,12 +59,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """One problem, one kind of input, one order of completion."""
+    """One problem, one kind of input, one execution policy, with one seed after another until one fails."""
 
     shape: Shape
     lds: LeadingDims
     inputs: str  # "integer", "normal", or "none" where nothing is read
-    completion: str  # "eager", ...; "none" where nothing is launched
+    completion: str  # the policy: "eager", ...; "none" where nothing is launched
     verdict: Verdict
     seconds: float  # of emulation and comparison
     launch: LaunchCall | None = None
@@ -59,13 +75,19 @@ class CaseReport:
     checked: bool = False  # observed for races and other broken rules
     findings: tuple[Finding, ...] = ()
     cycles: tuple[int, int] | None = None  # of timed completion: the fewest and the most of a CTA
+    seed: int = 0  # of the last run
+    runs: int = 1  # seeds that were tried; 0 where nothing is launched
 
     def line(self) -> str:
         """The case in one line, of fixed columns."""
         shape = f"{self.shape.m} x {self.shape.n} x {self.shape.k}"
         grid = "-" if self.launch is None else "x".join(map(str, self.launch.grid))
         completion = f"{self.completion}+checks" if self.checked else self.completion
-        how = f"{self.inputs:<8} {completion:<13} {self.seconds:7.2f} s  {self.verdict.value}"
+        if self.runs > 1:
+            completion += f" x{self.runs}"
+        how = f"{self.inputs:<8} {completion:<14} {self.seconds:7.2f} s  {self.verdict.value}"
+        if self.verdict is Verdict.FAILED and seed_matters(self.completion):
+            how += f" with --completion {self.completion} --seed {self.seed}"
         return f"{shape:<22} grid {grid:<9} {how}{cycles_text(self.cycles)}"
 
     def lines(self) -> tuple[str, ...]:
@@ -94,6 +116,8 @@ class CaseReport:
             "leading_dims": [self.lds.a, self.lds.b, self.lds.d],
             "inputs": self.inputs,
             "completion": self.completion,
+            "seed": self.seed,
+            "runs": self.runs,
             "verdict": self.verdict.value,
             "seconds": round(self.seconds, 4),
             "error_ratio": self.error_ratio,
@@ -168,6 +192,8 @@ class Report:
         parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
         seconds = sum(case.seconds for case in self.cases)
         text = f"{', '.join(parts) or 'no cases'} ({len(self.cases)} cases, {seconds:.1f} s emulated)"
+        if any(case.runs > 1 for case in self.cases):
+            text = f"{runs_line([(case.completion, case.runs) for case in self.cases])}\n{text}"
         return text if self.stopped is None else f"{text}; stopped at {self.stopped}"
 
     def text(self) -> str:

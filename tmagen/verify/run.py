@@ -34,6 +34,7 @@ def verify(
     shapes: Sequence[Shape] | None = None,
     *,
     completion: str | Sequence[str] | None = None,
+    thorough: bool = False,
     inputs: str | None = None,
     seed: int = 0,
     checks: bool = True,
@@ -51,14 +52,16 @@ def verify(
     `subject` is a kernel file (a Path, or a str of one line that names one), the text of one (str) or a specification
     (Gemm), which is emitted first; `kernel` is the namespace to judge where a file holds several kernels. Without
     `shapes` a small set is tried that meets tails, K = 0 and empty problems, or the one shape that is baked in.
-    `completion` is the order in which asynchronous work completes: one or several of COMPLETIONS, "timed" by a model of
-    how long things take, or "all" of COMPLETIONS. `tracing` gets a trace of the first case that fails, else of the
-    first. `inputs` is "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". None means
-    all and both, but a few for a large shape that is baked in. With `checks` the first run of each problem is observed
-    for races and other broken rules, which fail it; `strict` adds rules that are formal or that one run cannot settle,
-    and they fail nothing. `fail_fast` stops at the first case that fails. `lds` replaces the leading dimensions: by
-    default K, K and N rounded up to 16 bytes, and some more for a few shapes of the set. `jobs` is how many processes
-    emulate a large problem, one per core by default.
+    `completion` is the execution policy, which says when asynchronous work completes and what else PTX leaves open: one
+    or several of COMPLETIONS, "usual" or "all". `thorough` runs all policies, or those of `completion`, and each with
+    all seeds that can make a difference, from `seed` on; those beyond the usual ones on the first kind of inputs alone.
+    `inputs` is "integer" (compared bit by bit), "normal" (compared with an error bound) or "both". None means the usual
+    policies and both, but a few for a large shape that is baked in. With `checks` the first run of each problem is
+    observed for races and other broken rules, which fail it; `strict` adds rules that are formal or that one run cannot
+    settle, and they fail nothing. `fail_fast` stops at the first case that fails. `lds` replaces the leading
+    dimensions: by default K, K and N rounded up to 16 bytes, and some more for a few shapes of the set. `jobs` is how
+    many processes emulate a large problem, one per core by default. `tracing` gets a
+    trace of the first case that fails, else of the first.
 
     Raises TmagenError where there is nothing to judge: no compiler, a file that does not compile or is of another form,
     an illegal specification, a shape that the kernel is not for, a problem that does not fit into memory, an argument
@@ -75,7 +78,7 @@ def verify(
         nvcc=nvcc,
         kernel=kernel,
     )
-    ways = asked_ways(completion, inputs)
+    ways = asked_ways(completion, inputs, thorough)
     progress = progress or NoProgress()
     subject = _path_or_text(subject)
     with _source_of(subject) as (path, label):
@@ -90,7 +93,9 @@ def verify(
             seconds = time.perf_counter() - started
             with Host(program) as host:
                 choice = choose(host, shapes, lds, ways)
-                settings = Settings(choice.completions, choice.inputs, seed, jobs, progress, checks, strict, tracing)
+                settings = Settings(
+                    choice.completions, choice.inputs, seed, jobs, progress, checks, strict, tracing, thorough
+                )
                 for problem in choice.problems:
                     require_memory(problem, settings)
                 report = Report(

@@ -43,6 +43,9 @@ def main() -> int:
             print(f"\n{outcome.source} {outcome.kernel} was not tried: {outcome.refused}")
         for problem in outcome.problems[:3]:
             print(f"\n{outcome.source} {outcome.kernel}: {problem}")
+        if outcome.known:
+            first = outcome.known[0]
+            print(f"\n{outcome.source} {outcome.kernel}, known in {len(outcome.known)} runs, such as: {first}")
     judged = [outcome for outcome in outcomes if outcome.refused is None]
     runs = sum(outcome.runs for outcome in outcomes)
     passed = sum(outcome.passed for outcome in judged)

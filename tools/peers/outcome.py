@@ -29,9 +29,14 @@ class Ways:
         return usual + [run for run in every if run[:2] not in {one[:2] for one in usual}]
 
 
+USUAL_WAYS = Ways()
+
+
 @dataclass
 class Outcome:
-    """Runs of one kernel. `problems` are its failures; `refused` is why its compiler makes none."""
+    """Runs of one kernel. `problems` are its failures, `known` those that are its own and understood; `refused` is why
+    its compiler makes none.
+    """
 
     source: str
     kernel: str
@@ -39,6 +44,7 @@ class Outcome:
     seconds: float = 0.0
     findings: int = 0
     problems: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
     refused: str | None = None
 
     def judge(self, where: str, findings: Sequence[Finding], wrong: str | None) -> None:

@@ -28,7 +28,7 @@ def run_all(pattern: str, ways: Ways) -> Iterator[Outcome]:
         try:
             spec = replace(preset.spec, target=target)
             report = verify(
-                spec, list(SHAPES), inputs="integer", checks=ways.checks, completion="all", thorough=ways.thorough
+                spec, list(SHAPES), inputs="integer", checks=ways.checks, thorough=ways.thorough
             )
         except TmagenError as error:
             outcome.problems.append(str(error))

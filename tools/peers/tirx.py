@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 from tests import tirx_text
 from tmagen import emu
-from tmagen.emu import EmulatorError, Launch, TensorMap
+from tmagen.emu import Deadlock, EmulatorError, Launch, TensorMap
 from tmagen.emu.tensormap import DataType, Interleave, L2Promotion, OobFill, SwizzleMode
 from tmagen.toolchain import compile_ptx, find_nvcc
 from tools.peers.outcome import Outcome, Ways
@@ -21,6 +22,9 @@ from tools.peers.problem import Problem
 SOURCE = "TVM 0.26"
 SHAPES = ((256, 256, 256), (512, 384, 256))
 STEPS = (4, 5, 6)
+# All four warps of these kernels watch barriers that one thread of warp 0 drives, and which nobody else arrives on: it
+# may come two phases ahead of a warp that is late, which then waits for ever. No false alarm, and no failure of ours.
+LAPPING = ("starve", "producer-first")
 
 
 def run_all(pattern: str, ways: Ways) -> Iterator[Outcome]:
@@ -62,9 +66,22 @@ def _run_shape(outcome: Outcome, kernel: dict[str, Any], shape: tuple[int, int, 
         try:
             result = emu.run(module, launch, problem.memory, completion=completion, seed=seed, checks=checks)
         except EmulatorError as error:
-            outcome.problems.append(f"{where}: {error.report()}")
+            found = outcome.known if completion in LAPPING and _is_lapped(error) else outcome.problems
+            found.append(f"{where}: {error.report()}")
+            outcome.runs += 1
             continue
         outcome.judge(where, result.findings, problem.wrong())
+
+
+def _is_lapped(error: EmulatorError) -> bool:
+    """Whether warp 0 has come to the end of the loop, and some of the others wait for an mbarrier for ever."""
+    late: list[str] = []
+    warps = ""
+    for line in error.detail:
+        who = re.search(r"warps? ([\d, ]+) lanes", line)
+        warps = who[1] if who else warps
+        late += warps.split(", ") if "of the mbarrier at" in line else []
+    return isinstance(error, Deadlock) and bool(late) and "0" not in late
 
 
 def _map(problem: Problem, fields: dict[str, Any]) -> TensorMap:

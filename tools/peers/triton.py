@@ -19,7 +19,7 @@ from tmagen.emu import EmulatorError, Launch, Module, TensorMap
 from tmagen.emu.module import Entry
 from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.peers.cases import TRITON, Shape, TritonCase
-from tools.peers.outcome import Outcome, Ways
+from tools.peers.outcome import USUAL_WAYS, Outcome, Ways
 from tools.peers.problem import TYPES, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def compile_all(cases: tuple[TritonCase, ...]) -> None:
         raise SystemExit(f"Triton's process failed:\n{done.stderr[-4000:]}")
 
 
-def run_all(pattern: str = "", ways: Ways = Ways()) -> Iterator[Outcome]:
+def run_all(pattern: str = "", ways: Ways = USUAL_WAYS) -> Iterator[Outcome]:
     """Every case whose name holds `pattern`."""
     cases = tuple(case for case in TRITON if pattern in case.name)
     install()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @instruction("clusterlaunchcontrol.try_cancel", pure=False, dests=0)
 def try_cancel(cx: BlockEmitter, ins: Instruction) -> None:
-    """Ask for a cluster that has not been launched; whether one is given depends on the completion policy."""
+    """Ask for a cluster that has not been launched; whether one is given depends on the execution policy."""
     form = Form(ins, "clusterlaunchcontrol.try_cancel")
     if not (form.take("async") and form.take("mbarrier::complete_tx::bytes") and form.last() == "b128"):
         raise Unknown(ins.opcode)
