@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from tmagen.bind import LeadingDims
-from tmagen.emu.policy import USUAL
+from tmagen.emu.policy import THOROUGH, USUAL
 from tmagen.errors import TmagenError
 from tmagen.ir import DType, Shape
-from tmagen.verify.choose import COMPLETIONS, INPUTS, asked_ways, choose
+from tmagen.verify.choose import INPUTS, asked_ways, choose
 from tmagen.verify.host import Host
 
 LARGE = (4096, 4096, 4096)
@@ -43,7 +43,7 @@ def test_a_large_baked_in_shape_is_tried_in_few_ways() -> None:
 @pytest.mark.parametrize(
     ("completion", "inputs", "expected", "noted"),
     [
-        ("all", None, (COMPLETIONS, ("integer",)), "(--input chooses others)"),
+        ("all", None, (THOROUGH, ("integer",)), "(--input chooses others)"),
         ("usual", None, (USUAL, ("integer",)), "(--input chooses others)"),
         (None, "both", (("eager", "random"), INPUTS), "(--completion chooses others)"),
         ("lazy", "normal", (("lazy",), ("normal",)), None),
