@@ -136,3 +136,14 @@ def test_nan_through_conversions() -> None:
     ]
     assert each("cvt.f32.bf16 {d}, {a};", [0xFFFF], widths=(2,)) == [0xFFFF0000]
     assert each("cvt.rna.tf32.f32 {d}, {a};", [0x7FC00001, 0x7F800001]) == [0x7FC00000, 0x7F800000]
+
+
+def test_carries() -> None:
+    a, b = [0xFFFFFFFF, 1, 0x80000000], [1, 0xFFFFFFFE, 0x80000000]
+    sums = "{{{{ .reg .b32 x; {0}.cc.u32 x, {{a}}, {{b}}; {0}c.u32 {{d}}, {{b}}, {{a}}; }}}}"
+    assert each(sums.format("add"), a, b) == [1, 0xFFFFFFFF, 1]
+    assert each(sums.format("sub"), a, b) == [2, 0xFFFFFFFC, 0]
+    wide = "{{ .reg .b64 x; mad.lo.cc.u64 x, {a}, {b}, {b}; madc.hi.u64 {d}, {a}, {b}, 7; }}"
+    top = (1 << 64) - 1
+    product = top * top + top
+    assert each(wide, [top], [top], result=8, widths=(8, 8)) == [((product >> 64) + 7) & top]

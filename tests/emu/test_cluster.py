@@ -301,3 +301,54 @@ def test_the_first_cta_of_a_refused_request_is_undefined() -> None:
     )
     with pytest.raises(Fault, match="failed"):
         launched(body)
+
+
+# --- as an H200 does --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("completion", POLICIES)
+def test_red_async(completion: str) -> None:
+    """Each CTA's word gets the peer's sum, and its mbarrier the bytes."""
+    form = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
+    body = (
+        one(
+            "init",
+            "mbarrier.init.shared::cta.b64 [%r91], 1;\nst.shared.u32 [%r90], 5;\nst.shared.u32 [%r90+4], 12;\n"
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r91], 12;\n",
+        )
+        + SYNC
+        + "xor.b32 %r1, %r80, 1;\nmapa.shared::cluster.u32 %r2, %r90, %r1;\nmapa.shared::cluster.u32 %r3, %r91, %r1;\n"
+        + one(
+            "red",
+            f"{form}.add.u32 [%r2], %r80, [%r3];\n{form}.add.u32 [%r2], 100, [%r3];\n"
+            f"{form}.and.b32 [%r2+4], 9, [%r3];\n",
+        )
+        + wait("a")
+        + "ld.shared.u32 %r5, [%r90];\nld.shared.u32 %r6, [%r90+4];\nshl.b32 %r6, %r6, 16;\nor.b32 %r5, %r5, %r6;\n"
+        + "st.global.u32 [%rd41], %r5;\n"
+        + SYNC
+    )
+    out, _ = launched(body, completion=completion)
+    assert out[:, 3].tolist() == [106 | 8 << 16, 105 | 8 << 16] * 2
+
+
+def test_a_multicast_to_nobody_copies_nothing() -> None:
+    copy = (
+        "mov.b16 %rs1, 0;\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%r90], [%rd2], 16, [%r91], %rs1;\n"
+    )
+    body = (
+        one("a", "mbarrier.init.shared::cta.b64 [%r91], 1;\nst.shared.u32 [%r90], 7;\n" + copy)
+        + SYNC
+        + "ld.shared.u32 %r5, [%r90];\nst.global.u32 [%rd41], %r5;\n"
+        + SYNC
+    )
+    out, _ = launched(body, np.arange(4, dtype=np.uint32))
+    assert (out == 7).all()
+
+
+def test_a_copy_within_the_cluster_needs_one() -> None:
+    copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r90], [%r90+64], 16, [%r91];\n"
+    body = one("a", "mbarrier.init.shared::cta.b64 [%r91], 1;\n" + copy)
+    with pytest.raises(Fault, match="without clusters"):
+        launched(body, cluster=(1, 1, 1))

@@ -217,3 +217,22 @@ def test_generic_addresses() -> None:
     assert run(text)[0] == 1
     with pytest.raises(Fault, match="not in shared memory"):
         run(one(1, "mbarrier.arrive.b64 _, [%rd1];\n"))
+
+
+def test_arrivals_that_keep_the_phase_open_and_drops_that_expect() -> None:
+    test = "mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r90], {};\nselp.u32 %r{}, 1, 0, %p2;\n"
+    body = (
+        "mov.u32 %r0, %tid.x;\nsetp.ne.u32 %p1, %r0, 0;\n@%p1 bra $end;\nmov.u32 %r90, bar;\n"
+        "mbarrier.init.shared::cta.b64 [%r90], 4;\n"
+        "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %rd5, [%r90], 3;\n"
+        "mbarrier.pending_count.b64 %r1, %rd5;\n" + test.format(0, 2) + "{}\n"
+        "mbarrier.arrive_drop.expect_tx.shared::cta.b64 _, [%r90], 48;\n" + test.format(0, 3)
+        + "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r90], 48;\n" + test.format(0, 4)
+        + "mbarrier.arrive.shared::cta.b64 %rd5, [%r90], 3;\n" + test.format(1, 5)
+        + "st.global.v4.u32 [%rd1], {{%r1, %r2, %r3, %r4}};\nst.global.u32 [%rd1+16], %r5;\n$end:\n"
+    )  # fmt: skip
+    bar = ".shared .align 8 .b64 bar;\n"
+    assert words(body.format(""), count=5, declarations=bar) == [4, 0, 0, 1, 1]
+    ends = "mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %rd5, [%r90], 1;"
+    with pytest.raises(Fault, match="noComplete that completes"):
+        words(body.format(ends), declarations=bar)

@@ -26,7 +26,7 @@ UNKNOWN = [
     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
     "setmaxnreg.inc.sync.aligned.u32 %r1;",
     "mul24.lo.sat.u32 %r1, %r2, %r3;",
-    "addc.u32 %r1, %r2, %r3;",
+    "addc.u16 %rs1, %rs2, %rs3;",
     "call.uni (retval0), malloc, (param0);",
     "mov.u32 %r1, %clock_hi;",
     "cvt.rn.satfinite.e2m1x2.f32 %rs1, %f1, %f2;",

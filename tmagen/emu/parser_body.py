@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tmagen.emu import operands
 from tmagen.emu.errors import ParseError
-from tmagen.emu.module import Addr, Instruction, Not, Operand, Reg, Source, Sym, Variable, Vec
+from tmagen.emu.module import Addr, Instruction, Not, Operand, Pair, Reg, Source, Sym, Variable, Vec
 from tmagen.emu.operands import OperandError, Scope
 from tmagen.emu.parser_call import Call, Function, read_call
 from tmagen.emu.source_lines import SourceLines
@@ -26,6 +26,7 @@ _PARAM_ACCESS = re.compile(r"(ld|st)\.param(?:::func)?(?=\.)")
 _RETURN = "@return"
 _DEEPEST_CALL = 32
 
+_TAKES_CARRY = ("addc", "subc", "madc")
 
 class Body:
     """The braces of one entry."""
@@ -195,6 +196,14 @@ class Body:
     def use(self, name: str, kind: str) -> None:
         self.used[name] = kind
 
+    def with_carry(self, parts: list[str], parsed: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The carry flag as what it is, a register: beside the result, and as the last source."""
+        carry = Reg("%cc")
+        self.use(carry.name, "pred")
+        if "cc" in parts:
+            parsed = (Pair(parsed[0], carry), *parsed[1:])
+        return (*parsed, carry) if parts[0] in _TAKES_CARRY else parsed
+
     def instruction(self) -> None:
         parser = self.parser
         at = parser.at
@@ -208,6 +217,9 @@ class Body:
             parsed: tuple[Operand, ...] = ()
             if rest and found[3].split(".")[0] != "call":
                 parsed = tuple(operands.parse(part, scope, self.use) for part in operands.split(rest))
+            parts = found[3].split(".")
+            if parsed and (parts[0] in _TAKES_CARRY or "cc" in parts):
+                parsed = self.with_carry(parts, parsed)
             guard: Reg | Not | None = None
             if found[2]:
                 reg = operands.parse(found[2], scope, self.use)

@@ -34,13 +34,17 @@ def ask(question: Question, module: Module, completion: str) -> Outcome:
         registers=question.registers,
     )
     try:
-        run(module, launch, memory, completion=completion, hardware_sums=True)
+        found = run(
+            module, launch, memory, completion=completion, hardware_sums=True, checks=bool(question.rule)
+        ).findings
     except NotJudged as error:
         return Outcome(NOT_JUDGED, str(error))
     except Fault as error:
         return Outcome(TRAP, str(error))
     except (Deadlock, Endless) as error:
         return Outcome(HANG, str(error))
+    if question.rule in {finding.rule for finding in found}:
+        return Outcome(TRAP, f"the checks name {question.rule}")
     return Outcome(MEMORY, outputs={b.name: buffers[b.name].data.tobytes() for b in question.outputs})
 
 

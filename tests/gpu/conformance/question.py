@@ -115,8 +115,10 @@ class Question:
     `shows` says an answer in words: a format string over `w`, the first output's elements, and over the outputs by
     name. `fault` is a pattern that the emulator's message has where the kernel traps, or where `explained` says that
     the emulator refuses what the hardware lets pass. `may_trap` has the launch made in a process of its own.
-    `varies` reduces outputs that are not determined to what is; then that is compared. `policies` are the
-    completion policies of the emulator under which the answer has to hold, `registers` those of a thread at launch.
+    With `rule`, the emulator's checks are to name that rule, and that is its answer: what the hardware does where an
+    order is missing, the emulator need not do. `varies` reduces outputs that are not determined to what is; then that
+    is compared. `policies` are the completion policies of the emulator under which the answer has to hold, `registers`
+    those of a thread at launch.
     """
 
     id: str
@@ -133,6 +135,7 @@ class Question:
     fault: str = ""
     explained: str = ""
     shows: str = ""
+    rule: str = ""
     varies: Callable[[Outputs], str] | None = None
     policies: tuple[str, ...] = ("eager", "lazy", "newest-first", "random")
 

@@ -11,7 +11,7 @@ from tmagen.emu.compile_emit import Emitter
 from tmagen.emu.isa import floating
 from tmagen.emu.isa.forms import Form, operands
 from tmagen.emu.isa.registry import Unknown, instruction
-from tmagen.emu.module import Instruction
+from tmagen.emu.module import Instruction, Pair
 
 INTEGERS = {"u16": 16, "s16": 16, "b16": 16, "u32": 32, "s32": 32, "b32": 32, "u64": 64, "s64": 64, "b64": 64}
 
@@ -49,6 +49,9 @@ def sub(cx: Emitter, ins: Instruction) -> None:
 def _add_sub(cx: Emitter, ins: Instruction, sign: str) -> None:
     if _is_float(ins):
         floating.arith(cx, ins, "add" if sign == "+" else "sub")
+        return
+    if "cc" in ins.parts:
+        _with_carry(cx, ins)
         return
     form = Form(ins, ins.parts[0])
     if form.rest in (["u16x2"], ["s16x2"]) and sign == "+":
@@ -100,6 +103,9 @@ def mad(cx: Emitter, ins: Instruction) -> None:
     if _is_float(ins):
         floating.arith(cx, ins, "fma")
         return
+    if "cc" in ins.parts:
+        _with_carry(cx, ins)
+        return
     form = Form(ins, "mad")
     width, is_signed = int_type(form)
     part = form.one_of(("lo", "hi", "wide"))
@@ -116,6 +122,33 @@ def mad(cx: Emitter, ins: Instruction) -> None:
         cx.line(f"{cx.dst(d)} = add_sat({product}, {addend}, 1)")
         return
     wrap(cx, cx.dst(d), f"{product} + {addend}", out)
+
+
+@instruction("addc", "subc", "madc")
+def with_carry(cx: Emitter, ins: Instruction) -> None:
+    """add, sub or mad with the carry flag, which .cc of these and of the plain ones sets."""
+    _with_carry(cx, ins)
+
+
+def _with_carry(cx: Emitter, ins: Instruction) -> None:
+    name = ins.parts[0]
+    form = Form(ins, name)
+    sets = form.take("cc")
+    width, is_signed = int_type(form)
+    part = form.one_of(("lo", "hi")) if name in ("mad", "madc") else ""
+    form.done()
+    if width < 32:
+        raise Unknown(ins.opcode)
+    takes = name.endswith("c")
+    d, *sources = operands(ins, 3 + bool(part) + takes)
+    carry = cx.pred(sources.pop()) if takes else "False"
+    texts = [cx.src(source, width) for source in sources]
+    if part:
+        product = cx.temporary()
+        _product(cx, product, texts[0], texts[1], width, is_signed, part)
+        texts = [product, texts[2]]
+    targets = (cx.dst(d.first), cx.dst(d.second)) if sets and isinstance(d, Pair) else (cx.dst(d), "_")
+    cx.line(f"{', '.join(targets)} = carried({texts[0]}, {texts[1]}, {carry}, {width}, {name.startswith('sub')})")
 
 
 @instruction("mul24", "mad24")

@@ -298,6 +298,22 @@ def prmt_mode(a: Value, b: Value, selector: Value, mode: str) -> Value:
     return _each(one, np.uint32, a, b, selector)
 
 
+def carried(a: Value, b: Value, carry: Value, width: int, minus: bool) -> tuple[Value, Value]:
+    """a + b + carry, or a - b - carry, and the carry or borrow that comes of it."""
+    if a.__class__ is not ND and b.__class__ is not ND and carry.__class__ is not ND:
+        total = a - b - carry if minus else a + b + carry
+        mask = (1 << width) - 1
+        return total & mask, not 0 <= total <= mask
+    dtype = UNSIGNED[width]
+    x, y, c = lanes_of(a, dtype), lanes_of(b, dtype), lanes_of(carry, bool).astype(dtype)
+    if minus:
+        first = x - y
+        return first - c, (x < y) | (first < c)
+    first = x + y
+    total = first + c
+    return total, (first < x) | (total < first)
+
+
 def add_sat(a: Value, b: Value, sign: int) -> Value:
     """a + sign * b of signed 32-bit numbers, clamped to their range (.sat)."""
 

@@ -35,6 +35,10 @@ extern "C" __global__ void question(u32* out, u32* to) {
         block=(1, 1, 1),
         policies=("eager",),
         shows="stale words in 300 rounds: {w[0]}",
+        rule="PX-01",
+        fault="PX-01",
+        explained="Without the fence nearly every store of the H200 reads what was there before. The emulator's "
+        "copies see all writes; its checks name the missing fence.",
     ),
     Question(
         "stress-refill-without-fence",
