@@ -152,7 +152,9 @@ ret;
 )
 
 
-def copy(completion: str = "eager", swizzle: SwizzleMode = SwizzleMode.B128, **values: int) -> npt.NDArray[np.uint16]:
+def copy(
+    completion: str = "eager", swizzle: SwizzleMode = SwizzleMode.B128, text: str = TENSOR, **values: int
+) -> npt.NDArray[np.uint16]:
     fields = {"x": 64, "y": 8, "x2": 0, "y2": 0, "bytes": 1024, **values}
     memory = GlobalMemory()
     source, target = memory.allocate(2 * 100 * 40), memory.allocate(2 * 64 * 8)
@@ -170,7 +172,7 @@ def copy(completion: str = "eager", swizzle: SwizzleMode = SwizzleMode.B128, **v
     )
     params = b"".join(m.encode() for m in maps)
     launch = Launch("k", (1, 1, 1), (32, 1, 1), params=params)
-    run(parse(TENSOR.format(**fields)), launch, memory, completion=completion)
+    run(parse(text.format(**fields)), launch, memory, completion=completion)
     return target.data.view(np.uint16).reshape(8, 64)
 
 
@@ -186,6 +188,15 @@ def test_stores_are_clipped() -> None:
     want = np.zeros((8, 64), np.uint16)
     want[6:, 48:] = np.arange(1, 4001).reshape(40, 100)[0:2, 0:16]
     np.testing.assert_array_equal(copy(x=0, y=0, x2=48, y2=6), want)
+
+
+def test_a_prefetch_changes_nothing_but_starts_at_a_chunk() -> None:
+    after = "setp.ne.u32 %p1, %r0, 0;\n@%p1 bra $w;"
+    prefetch = "mov.u32 %r14, {p};\ncp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd3, {{%r14, %r11}}];\n"
+    text = TENSOR.replace(after, prefetch + after)
+    np.testing.assert_array_equal(copy(text=text, p=-800), copy())
+    with pytest.raises(Fault, match="prefetch that starts inside a 16-byte chunk"):
+        copy(text=text, p=3)
 
 
 def test_wrong_bytes_and_maps() -> None:

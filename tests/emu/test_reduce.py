@@ -158,6 +158,25 @@ def test_element_strides_spread_the_rows() -> None:
     np.testing.assert_array_equal(got, want)
 
 
+def test_a_flushing_map_flushes() -> None:
+    """Subnormal operands and results become zeros of their sign; a plain map keeps them."""
+    old, new = np.zeros(128, np.uint32), np.zeros(128, np.uint32)
+    old[:4], new[:4] = (
+        (0x00800001, 0x00800001, 0x00000001, 0x80000000),
+        (0x80800000, 0x807FFFFF, 0x80800000, 0x807FFFFF),
+    )
+    for kind, want in (
+        (DataType.FLOAT32_FTZ, [0, 0x00800001, 0x80800000, 0x80000000]),
+        (DataType.FLOAT32, [1, 2, 0x807FFFFF, 0x807FFFFF]),
+    ):
+
+        def tmap(address: int, kind: DataType = kind) -> TensorMap:
+            return TensorMap(kind, 2, address, (16, 8), (64,), (16, 4), (1, 1))
+
+        got = reduced(TENSOR.format(name="add"), old.reshape(8, 16), new.view(np.uint8), tmap)
+        assert got.ravel()[:4].tolist() == want
+
+
 def test_a_start_inside_a_chunk_is_a_fault() -> None:
     def tmap(address: int) -> TensorMap:
         return TensorMap(DataType.UINT32, 2, address, (8, 10), (32,), (8, 4), (1, 1))

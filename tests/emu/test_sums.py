@@ -107,6 +107,16 @@ def test_float16_d_is_rounded_to_the_nearest() -> None:
     assert exact[:, 0].tolist() == [1 + 2**-11, 1 + 3 * 2**-11]
 
 
+@pytest.mark.parametrize(("beside", "want"), [(0, 1), (2**-24, 1 + 2**-10), (2**-25, 1 + 2**-10), (-(2**-24), 1)])
+def test_float16_d_is_rounded_once(beside: float, want: float) -> None:
+    """A tie, and less than float32 would keep beside it."""
+    a = np.zeros((1, 16), np.float32)
+    a[0, :3] = 1, 2**-11, beside * 2**10
+    b = np.ones((8, 16), np.float32)
+    b[:, 2] = 2**-10
+    assert sums.wgmma(a, b, None, Format.F16, Format.F16, Format.F16)[0, 0] == want
+
+
 @pytest.mark.parametrize(("low", "seen"), [(25, 0), (24, 2**-23), (23, 2**-22)])
 def test_small_products_are_summed_before_the_sum_is_cut_off(low: int, seen: float) -> None:
     """Two products of 2^-low beside 1: their sum shows if it has a place in float32, and each is kept to 2^-25."""

@@ -23,6 +23,7 @@ DTYPES: dict[str, Any] = {
 _MAP_TYPES = {
     DataType.UINT32: "u32", DataType.INT32: "s32", DataType.UINT64: "u64", DataType.INT64: "s64",
     DataType.FLOAT16: "f16", DataType.BFLOAT16: "bf16", DataType.FLOAT32: "f32", DataType.FLOAT64: "f64",
+    DataType.FLOAT32_FTZ: "f32",
 }  # fmt: skip
 _ORDERED = ("u32", "s32", "u64", "s64", "f16", "bf16")
 ALLOWED = {
@@ -55,6 +56,15 @@ def _add(old: Array, new: Array) -> Array:
     return _canonical(old + new)
 
 
+def _flushed(values: Array) -> Array:
+    return np.where(np.abs(values) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), values), values)
+
+
+def _add_flushed(old: Array, new: Array) -> Array:
+    """A sum by a map of type FLOAT32_FTZ: subnormal operands and results become zeros of their sign."""
+    return _flushed(_canonical(_flushed(old) + _flushed(new)))
+
+
 def _ordered(largest: bool) -> Callable[[Array, Array], Array]:
     """min or max; of floating-point types a NaN gives way to a number, and -0 is below +0."""
 
@@ -71,6 +81,7 @@ def _ordered(largest: bool) -> Callable[[Array, Array], Array]:
 
 _COMBINE: dict[str, Callable[[Array, Array], Array]] = {
     "add": _add,
+    "add of ftz": _add_flushed,
     "min": _ordered(False),
     "max": _ordered(True),
     "inc": lambda old, new: np.where(old >= new, 0, old + 1),
@@ -104,6 +115,8 @@ def box(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: tu
     window = smem[base:].view(np.complex128 if tmap.pattern.unit == 16 else np.uint64)
     tile = window[units].view(DTYPES[kind]).reshape(tmap.counts[::-1])
     target = view.view(DTYPES[kind])
+    if tmap.data_type is DataType.FLOAT32_FTZ:
+        name = "add of ftz"
     combine(name, target, tile[tuple(slice(0, n) for n in target.shape)])
 
 

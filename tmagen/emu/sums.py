@@ -16,13 +16,12 @@ machine: two sums of 16, one after another, to which the old D is added by itsel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tmagen.emu import numeric
 from tmagen.emu.instr_descriptor import Format
 
 Matrix = npt.NDArray[Any]
@@ -53,10 +52,7 @@ _NOWHERE = -(1 << 20)
 
 def wgmma(a: Matrix, b: Matrix, old: Matrix | None, a_format: Format, b_format: Format, d_format: Format) -> Matrix:
     """D of one wgmma.mma_async; float32, also where it is rounded to float16."""
-    adder = _ADDERS[a_format]
-    if d_format is not Format.F16:
-        return _add_products(a, b, old, a_format, b_format, adder)
-    return _to_half(_add_products(a, b, old, a_format, b_format, replace(adder, fraction=23)))
+    return _add_products(a, b, old, a_format, b_format, _ADDERS[a_format], d_format is Format.F16)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -76,15 +72,20 @@ def mma_sync(a: Matrix, b: Matrix, old: Matrix, a_format: Format, b_format: Form
 _PARTS_OF_FP8 = [np.flatnonzero(np.arange(32) % 4 // 2 == half) for half in (0, 1)]
 
 
-def _to_half(values: Matrix) -> Matrix:
-    return numeric.f16_to_f32(numeric.f32_to_f16(values))
+def _to_half(values: Matrix) -> npt.NDArray[np.float32]:
+    """Rounded to the nearest float16, from float64 too in one step."""
+    result: npt.NDArray[np.float32] = values.astype(np.float16).astype(np.float32)
+    return result
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _add_products(
-    a: Matrix, b: Matrix, old: Matrix | None, a_format: Format, b_format: Format, adder: Adder
+    a: Matrix, b: Matrix, old: Matrix | None, a_format: Format, b_format: Format, adder: Adder, is_half: bool
 ) -> npt.NDArray[np.float32]:
-    """A [M, K] times B [N, K] transposed, plus the old D [M, N] where there is one; all in float32."""
+    """A [M, K] times B [N, K] transposed, plus the old D [M, N] where there is one; all in float32.
+
+    A float16 D is rounded from all bits of the sum, once.
+    """
     rows, k = a.shape
     a64, b64 = a.astype(np.float64), b.astype(np.float64)
     a_exponents, b_exponents = _exponents(a64, a_format), _exponents(b64, b_format)
@@ -93,11 +94,11 @@ def _add_products(
         part = slice(first, first + adder.block)
         products = a64[:, None, part] * b64[None, :, part]
         exponents = a_exponents[:, None, part] + b_exponents[None, :, part]
-        total = _add(products, exponents, total, adder)
+        total = _add(products, exponents, total, adder, is_half)
     return total
 
 
-def _add(products: Matrix, exponents: Matrix, old: Matrix, adder: Adder) -> npt.NDArray[np.float32]:
+def _add(products: Matrix, exponents: Matrix, old: Matrix, adder: Adder, is_half: bool) -> npt.NDArray[np.float32]:
     c = old.astype(np.float64)
     c_exponents = np.where(c == 0, _NOWHERE, np.maximum(np.frexp(c)[1] - 1, -126))
     exponents = np.where(products == 0, _NOWHERE, exponents)
@@ -105,7 +106,7 @@ def _add(products: Matrix, exponents: Matrix, old: Matrix, adder: Adder) -> npt.
     # In units of the last bit that is kept, all of these are integers below 2^53, and so is their sum.
     shift = np.where(largest == _NOWHERE, 0, adder.bits - largest).astype(np.int32)
     kept = np.trunc(np.ldexp(products, shift[..., None])).sum(-1) + np.trunc(np.ldexp(c, shift))
-    result = _cut(kept, -shift, adder.fraction)
+    result = _to_half(np.ldexp(kept, -shift)) if is_half else _cut(kept, -shift, adder.fraction)
     special = ~(np.isfinite(products).all(-1) & np.isfinite(c))
     if special.any():
         plain = products.sum(-1) + c

@@ -113,7 +113,7 @@ def plain(cx: BlockEmitter, ins: Instruction) -> None:
 
 @instruction("cp.async.bulk.prefetch", pure=False, dests=0)
 def prefetch(cx: BlockEmitter, ins: Instruction) -> None:
-    """A prefetch into L2 changes nothing; a tensor's map is still checked."""
+    """A prefetch into L2 changes nothing; a tensor's map and where the box starts are still checked."""
     form = Form(ins, "cp.async.bulk.prefetch")
     policy = form.take("L2::cache_hint")
     if form.take("tensor"):
@@ -124,7 +124,7 @@ def prefetch(cx: BlockEmitter, ins: Instruction) -> None:
         form.done()
         tmap, coords = tensor_operand(cx, operands(ins, 1 + policy)[0], rank)
         cx.event("tma_prefetch", tmap, coords)
-        cx.line(f"check_map(F, C, {tmap}, 'generic')")
+        cx.line(f"prefetch_box(F, C, {tmap}, {coords})")
         return
     if not (form.take("L2") and form.take("global")):
         raise Unknown(ins.opcode)

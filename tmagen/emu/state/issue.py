@@ -20,6 +20,7 @@ from tmagen.emu.state.engine import COPY, STORE, TENSOR
 from tmagen.emu.state.mbarrier import barrier_at
 from tmagen.emu.state.transfer import BoxLoad, BoxReduce, BoxStore, SpanLoad, SpanReduce, SpanStore
 from tmagen.emu.tensormap import TensorMap
+from tmagen.emu.tma import check_start
 
 _HIGH = 1 << 31
 
@@ -107,6 +108,12 @@ def check_bulk(shared: int, other: int, nbytes: int) -> None:
             "all must be multiples of 16",
             rule="TM-01",
         )
+
+
+def prefetch_box(frag: Fragment, cta: Any, tmap_address: Any, coords: tuple[Any, ...]) -> None:
+    """Nothing but what a copy asks of its map and its start: an H200 traps on these in a prefetch too."""
+    for lane in frag.lanes.lanes:
+        check_start(cta.tensor_map(pick(tmap_address, lane)), signed_coords(coords, lane), "prefetch")
 
 
 def check_map(frag: Fragment, cta: Any, address: Any, space: str) -> None:
