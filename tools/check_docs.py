@@ -31,7 +31,10 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
   whoever knows a commit of its thread that came after it, a bulk store for its thread's `wait_group` (its source
   sooner, by `.read`), `tcgen05.ld` and `st` for the warp's `wait::ld` and `wait::st`, wgmma for `wait_group`.
 - An arrive hands on what the thread knows, a completed phase what all who arrived knew; a relaxed one hands on order
-  of tensor memory and the completion of copies alone. Named barriers, strong accesses and fences do the same.
+  of tensor memory, the completion of copies, and what a fence before it covered. Named barriers do the same.
+- A strong store, an atomic or a fence that releases publishes what the thread knows at the place of the flag, and a
+  strong load or a fence that acquires takes it: within a CTA, between the CTAs of a cluster, and between clusters.
+  Both sides' scopes have to include the other thread. An atomic keeps what was published at its place before.
 - A second vector beside each clock says which ordinary accesses a proxy fence has made visible to the asynchronous
   proxy.
 - Whether a load's registers are used before the thread releases follows from the text of the kernel (PX-03, TL-05).
@@ -46,12 +49,23 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
 
 ## What is not covered
 
-- Order between CTAs of different clusters by global memory: kernels with atomics or strong accesses there are checked
-  within each cluster, and between clusters not at all. Scopes are not compared: an arrive of `.cta` scope on a peer's
-  barrier counts as order.
-- Of global memory the last write and the last read of each byte are known, and no earlier reads.
-- Tensor maps that a kernel makes itself: their proxy fences are not checked (`tensormap.replace` and its copies run).
-- What one run does not execute: other shapes, other branches. Uninitialised memory is told by its values alone.
+- Clusters run one after another where they may talk through global memory. One that waits for a later one is not
+  judged, and said so; what is seen is the order in which the earlier cluster comes first at every atomic.
+- Of a byte of global memory that many threads read, or change by atomics, with nothing to order them, the last 64
+  accesses are known. Accesses of different sizes to one flag are different flags.
+- Of the scopes of mbarrier operations that of a remote arrive is compared (MB-34, MB-35), and that of a wait is not:
+  shipping kernels wait with the default, `.acquire.cta`, for arrivals of other CTAs. A remote arrive of `.cta` scope
+  that tells of completed copies, MMAs or wgmma alone is accepted for the same reason.
+- `fence.proxy.async` counts for its own thread wherever the bytes lie: `.shared::cta` for the memory of a peer is not
+  told. Proxies of constants, textures and surfaces, and `fence.proxy.alias`, are not followed.
+- Memory that nobody has written: a read of it is told by its values alone, which are poison (NaN).
+- Of bulk copies: coordinates of `prefetch` are not checked, neither is a map whose type is another than the MMA's
+  (kernels load f16 as 16-bit integers on purpose), nor a tile that a swizzle starts inside its pattern.
+- What one run does not execute: other shapes, other branches.
+- Some mistakes have no rule of their own and are told by what comes of them: bytes expected on one barrier that arrive
+  on another, a load without elect, or a phase bit that is not flipped by a race, MB-04, MB-05, MB-07, MB-09 or a
+  deadlock; a multicast into a stage that a peer still reads by the race in that CTA; a group that was never committed
+  by the reuse of what it reads (BG-05); `cp.async` before an asynchronous read by PX-01.
 - Timing.
 - Of the formal fences of tensor memory `tcgen05.fence::after_thread_sync` is looked for (TC-08), and the one before an
   arrive is not: no instruction comes of either.

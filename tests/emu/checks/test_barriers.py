@@ -35,6 +35,7 @@ def test_inval_comes_after_the_last_use() -> None:
         (INIT + one("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r91], 1048576;\n", 1), "MB-05"),
         (INIT + one("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r91], 64;\n", 1), "MB-09"),
         (one("mbarrier.init.shared::cta.b64 [%r91+4], 1;\n", 1), "MB-11"),
+        (INIT + one("mbarrier.arrive.noComplete.shared.b64 %rd20, [%r91], 1;\n", 1), "MB-10"),
         ("bar.sync 16;\n", "NB-01"),
         ("bar.sync 1, 33;\n", "NB-01"),
         (warp("bar.arrive 1, 64;\n", 1) + warp("bar.sync 1, 32;\n", 2, index=1), "NB-03"),
@@ -48,6 +49,20 @@ def test_a_phase_that_nobody_waits_for() -> None:
     again = ARRIVE + ARRIVE
     assert rules(INIT + one(again, 1), "W") == {"MB-22"}
     assert rules(INIT + one(ARRIVE + wait() + ARRIVE, 1), "W") == set()
+
+
+def test_arrivals_that_leave_the_phase_open() -> None:
+    two = "mbarrier.init.shared::cta.b64 [%r91], 2;\n" + ARRIVE.replace("arrive", "arrive.noComplete").replace(
+        "];", "], 1;"
+    )
+    assert rules(one(two + ARRIVE + wait(), 1)) == set()
+    assert rules(one(two + two.split("\n")[1] + "\n", 1)) == {"MB-10"}
+
+
+def test_pending_count_is_of_a_state() -> None:
+    state = "mbarrier.arrive.shared.b64 %rd20, [%r91];\n{}mbarrier.pending_count.b64 %r5, %rd20;\n"
+    assert rules(INIT + one(state.format(""), 1), "W") == set()
+    assert rules(INIT + one(state.format("mov.u64 %rd20, 7;\n"), 1), "W") == {"MB-14"}
 
 
 def test_parity_is_one_bit() -> None:

@@ -23,6 +23,10 @@ ARRIVE_PEER = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r63];\n"
 ACQUIRE = (
     "{\n.reg .pred P;\nL:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 P, [%r91], 0;\n@!P bra L;\n}\n"
 )
+REMOTE_WAIT = (
+    "{\n.reg .pred P;\n.reg .b64 A;\ncvt.u64.u32 A, %r63;\ncvta.shared.u64 A, A;\n"
+    "mbarrier.test_wait.parity.b64 P, [A], 1;\n}\n"
+)
 BOTH = {"grid": 2, "cluster": 2, "threads": 32}
 
 
@@ -153,6 +157,8 @@ def test_the_fence_after_init() -> None:
         (ARRIVE + ARRIVE, "CB-01"),
         (WAIT, "CB-01"),
         ("mapa.shared::cluster.u32 %r62, %r94, 2;\n", "CB-07"),
+        (PEER + INIT + ARRIVE + WAIT + REMOTE_WAIT + ARRIVE + WAIT, "MB-12"),
+        (PEER + "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r62], 16;\n" + ARRIVE + WAIT, "TM-07"),
     ],
 )
 def test_faults_name_their_rule(body: str, rule: str) -> None:

@@ -80,6 +80,8 @@ class Flags:
                     continue
                 new = seen if loads else None
                 for scope, vector in agent.released:
+                    if seen is not None and seen.vector is vector and seen.scope == min(scope, site.scope):
+                        continue  # an atomic of the same thread has published it here before
                     new = Publication(watch.number, cta, min(scope, site.scope), vector, new)
                 if site.releases:
                     new = Publication(watch.number, cta, site.scope, agent.vector.copy(), new)

@@ -74,14 +74,29 @@ def mbar_arrive(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any)
     watch: Watch = cta.watch
     targets = _release(watch, frag, address, "mbarrier.arrive")
     token = mbarrier.mbar_arrive(frag, cta, address, count, expect)
+    _keep(watch, frag, token)
     _carry_over(watch, targets)
     return token
+
+
+def mbar_pending(frag: Fragment, cta: Any, state: Any) -> Any:
+    watch: Watch = cta.watch
+    values = {pick(state, lane) for lane in frag.lanes.lanes}
+    if not values <= watch.tokens:
+        watch.lint("MB-14", "W", "mbarrier.pending_count of a value that no arrive of the CTA has returned", frag)
+    return mbarrier.mbar_pending(frag, cta, state)
+
+
+def _keep(watch: Watch, frag: Fragment, token: Any) -> None:
+    if watch.session.collector.strict:
+        watch.tokens.update([token] if token.__class__ is not ND else (pick(token, lane) for lane in frag.lanes.lanes))
 
 
 def mbar_drop(frag: Fragment, cta: Any, address: Any, count: Any, expect: Any = None) -> Any:
     watch: Watch = cta.watch
     targets = _release(watch, frag, address, "mbarrier.arrive_drop")
     token = mbarrier.mbar_drop(frag, cta, address, count, expect)
+    _keep(watch, frag, token)
     _carry_over(watch, targets)
     return token
 

@@ -78,6 +78,7 @@ class Watch:
         self.smallest_alloc = COLUMNS
         # By address of a tensor map: (component, clock, what was known) of each acquire of it.
         self.maps: dict[int, list[tuple[int, int, Vector]]] = {}
+        self.tokens: set[int] = set()  # states that arrives have returned, with strict rules
         self.landing: dict[int, tuple[WatchedBarrier, Access]] = {}  # by mbarrier, the last copy to this CTA's memory
         self.unfenced_inits: dict[int, int] = {}  # by warp, lanes whose mbarrier.init no fence.mbarrier_init follows
         self.others_fenced = False  # lanes with no such mbarrier.init executed a fence.mbarrier_init

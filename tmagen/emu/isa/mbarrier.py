@@ -132,4 +132,4 @@ def pending_count(cx: BlockEmitter, ins: Instruction) -> None:
     if form.rest != ["b64"]:
         raise Unknown(ins.opcode)
     d, state = operands(ins, 2)
-    cx.line(f"{cx.dst(d)} = resize({cx.src(state, 64)} & 0xFFFFF, 32)")
+    cx.line(f"{cx.dst(d)} = resize(mbar_pending(F, C, {cx.src(state, 64)}), 32)")

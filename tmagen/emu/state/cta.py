@@ -290,7 +290,9 @@ class Cta:
         """An address of the shared window that has to be this CTA's, counted from the start of its memory."""
         if address >> 24 != self.rank:
             self.at(address)
-            raise Fault(f"shared address {address:#x} is in another CTA of the cluster; one of this CTA is needed")
+            raise Fault(
+                f"shared address {address:#x} is in another CTA of the cluster; one of this CTA is needed", rule="TM-07"
+            )
         return address & 0xFFFFFF
 
     def at(self, address: int) -> tuple[Cta, int]:

@@ -122,6 +122,12 @@ def barrier_at(cta: Any, address: int) -> MBarrier:
     """The live object at a shared address. Raises Fault where there is none."""
     barrier = cta.mbarriers.get(address)
     if barrier is None:
+        if not 0 <= address < 1 << 24:
+            raise Fault(
+                f"an mbarrier operation on the memory of another CTA ({address & 0xFFFFFFFF:#x} from the start of the "
+                "own): .shared::cluster arrive, arrive_drop, expect_tx and complete_tx alone may name it",
+                rule="MB-12",
+            )
         if address & 7:
             raise Fault(f"mbarrier address {cta.place(address)} is not a multiple of 8", rule="MB-11")
         raise Fault(f"no initialised mbarrier at {cta.place(address)}", rule="MB-01")
@@ -188,6 +194,11 @@ def mbar_stays_open(fragment: Fragment, cta: Any, address: Any, count: Any) -> N
         barrier = barrier_at(cta, at)
         if arrivals == barrier.pending and not barrier.tx:
             raise Fault(f"mbarrier.arrive.noComplete that completes the phase ({barrier})", rule="MB-10")
+
+
+def mbar_pending(fragment: Fragment, cta: Any, state: Any) -> Any:
+    """The pending count in a state."""
+    return state & 0xFFFFF
 
 
 def mbar_drop(fragment: Fragment, cta: Any, address: Any, count: Any, expect: Any = None) -> Any:

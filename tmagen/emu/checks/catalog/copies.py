@@ -21,6 +21,14 @@ add(
         "cp.async.bulk.tensor", "fault",
     ),
     Check(
+        "TM-07", "E", "Address of another CTA where the own one is needed",
+        "A destination in .shared::cta, the source of a store, the place of a tensor memory address or of a response "
+        "lie in the shared memory of the CTA that executes the instruction.",
+        "An address from mapa as the source of a TMA store.",
+        "Use the own CTA's address; loads to a peer take the .shared::cluster form.",
+        "cp.async.bulk.tensor; Cluster of Cooperative Thread Arrays", "fault",
+    ),
+    Check(
         "TM-08", "E", "Coordinates do not match the rank of the tensor map",
         "The instruction's dimension, the number of coordinates and the map's rank are one number.",
         "A 3d map used by a .2d copy.",

@@ -75,11 +75,26 @@ add(
         "mbarrier: Size and alignment of the mbarrier object", "fault",
     ),
     Check(
+        "MB-12", "E", "mbarrier operation that has to be of the own CTA, on the memory of another",
+        "init, inval, waits, and arrivals that return a state work on the own CTA's objects. ptxas sees the state "
+        "space alone: a generic address may lead elsewhere.",
+        "A generic address from mapa in mbarrier.try_wait.",
+        "Arrive remotely with .shared::cluster, wait on the own CTA's object.",
+        "mbarrier: Support on shared memory; mbarrier.try_wait", "fault",
+    ),
+    Check(
         "MB-13", "E", "Wait with the state of another phase",
         "A state token names the phase that its arrive was in; only the current and the phase before can be tested.",
         "A token kept over two rounds of the ring.",
         "Wait with the token of the latest arrive, or by parity.",
         "mbarrier.test_wait, mbarrier.try_wait", "fault",
+    ),
+    Check(
+        "MB-14", "W", "mbarrier.pending_count of something else than a state",
+        "A state is what an arrive returns; its bits mean nothing else.",
+        "pending_count of the mbarrier's address.",
+        "Pass the value that mbarrier.arrive returned.",
+        "mbarrier.pending_count", "lint",
     ),
     Check(
         "MB-20", "E", "A waiter is two phases behind",
