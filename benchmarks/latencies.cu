@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cycles of what a GEMM kernel of sm_90a does, one CTA alone on the GPU: the measured rows of `tmagen/emu/timing`.
-//   nvcc -arch=sm_90a -std=c++17 -o latencies benchmarks/latencies.cu && ./latencies
+//   nvcc -gencode arch=compute_90a,code=sm_90a -std=c++17 -o latencies benchmarks/latencies.cu && ./latencies
 // Every figure is the least of 50 runs, so what it reads lies in L2.
 
 #include <cuda.h>
