@@ -84,7 +84,8 @@ def run_case(case: TritonCase, ways: Ways) -> Outcome:
             problem = Problem(case.types, shape, kn=case.kernel.endswith("_kn"))
             where = f"{'x'.join(map(str, shape))} {completion}, seed {seed}"
             try:
-                result = _run(case, record, module, problem, shape, completion, seed, checks)
+                launch = launch_of(case, record, module, problem, shape)
+                result = emu.run(module, launch, problem.memory, completion=completion, seed=seed, checks=checks)
             except EmulatorError as error:
                 outcome.problems.append(f"{where}: {error.report()}")
                 continue
@@ -94,23 +95,15 @@ def run_case(case: TritonCase, ways: Ways) -> Outcome:
     return outcome
 
 
-def _run(
-    case: TritonCase,
-    record: dict[str, Any],
-    module: Module,
-    problem: Problem,
-    shape: Shape,
-    completion: str,
-    seed: int,
-    checks: bool,
-) -> emu.RunResult:
+def launch_of(case: TritonCase, record: dict[str, Any], module: Module, problem: Problem, shape: Shape) -> Launch:
+    """How Triton launches a kernel for a shape; `record` is what the compiling process noted."""
     entry = module.entries[record["kernel"]]
     m, n, _ = shape
     tiles = -(-m // case.tile[0]), -(-n // case.tile[1])
     programs = (_PROGRAMS, 1) if case.kernel == "persistent" else tiles
     grid = (programs[0] * record["ctas"], programs[1], 1)
     scratch = problem.memory.allocate(max(16, record["scratch"] * programs[0] * programs[1] * record["ctas"]))
-    launch = Launch(
+    return Launch(
         record["kernel"],
         grid,
         (entry.directives["reqntid"][0], 1, 1),
@@ -118,7 +111,6 @@ def _run(
         record["shared"],
         _params(case, record, entry, problem, shape, scratch.address),
     )
-    return emu.run(module, launch, problem.memory, completion=completion, seed=seed, checks=checks)
 
 
 def _params(

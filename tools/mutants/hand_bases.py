@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each of the hand-written kernels is launched for, and what has to come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tmagen.emu import Launch, TensorMap
+from tmagen.emu.tensormap import DataType, SwizzleMode
+from tools.mutants.hand import Hand, Room, params, rows
+
+Setting = Callable[[Room], tuple[Launch, ...]]
+
+
+def _roles(m: int, n: int, k: int, ctas: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        a, b = room.integers(m, k), room.integers(n, k)
+        at, bt = room.operand(a.astype(np.float16)), room.operand(b.astype(np.float16))
+        d = room.result((a @ b.T).astype(np.float16))
+        tiles_m, tiles_n = -(-m // 128), -(-n // 64)
+        block = params(
+            rows(at, "float16", (m, k), (128, 64)), rows(bt, "float16", (n, k), (64, 64)),
+            rows(d, "float16", (m, n), (128, 64), SwizzleMode.NONE), tiles_m, tiles_m * tiles_n, -(-k // 64),
+        )  # fmt: skip
+        return (Launch("roles", (ctas, 1, 1), (192, 1, 1), dynamic_smem_bytes=65536, params=block),)
+
+    return setting
+
+
+ROLES = Hand(
+    "roles", (_roles(200, 128, 200, 1), _roles(128, 64, 64, 1), _roles(300, 192, 72, 2), _roles(96, 40, 320, 3))
+)
+
+
+def _pair(m: int, n: int, k: int, clusters: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        a, b = room.integers(m, k), room.integers(n, k)
+        at, bt = room.operand(a.astype(np.float16)), room.operand(b.astype(np.float16))
+        d = room.result((a @ b.T).astype(np.float32))
+        tiles_m, tiles_n = m // 256, n // 64
+        block = params(
+            rows(at, "float16", (m, k), (128, 64)), rows(bt, "float16", (n, k), (32, 64)), d,
+            tiles_m, tiles_m * tiles_n, -(-k // 64),
+        )  # fmt: skip
+        launch = Launch("pair", (2 * clusters, 1, 1), (192, 1, 1), (2, 1, 1), dynamic_smem_bytes=40960, params=block)
+        return (launch,)
+
+    return setting
+
+
+PAIR = Hand("pair", (_pair(256, 128, 200, 1), _pair(256, 64, 64, 1), _pair(512, 192, 72, 2), _pair(512, 64, 320, 1)))
+
+
+def _multicast(m: int, n: int, k: int, clusters: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        a, b, c = room.integers(m, k), room.integers(n, k), room.integers(m, n)
+        at, bt, ct = (room.operand(matrix.astype(np.float16)) for matrix in (a, b, c))
+        d = room.result((a @ b.T + c).astype(np.float32))
+        tiles_m, tiles_n = m // 256, n // 64
+        block = params(
+            rows(at, "float16", (m, k), (128, 64)), rows(bt, "float16", (n, k), (32, 64)),
+            rows(ct, "float16", (m, n), (128, 64), SwizzleMode.NONE), d, tiles_m, tiles_m * tiles_n, -(-k // 64),
+        )  # fmt: skip
+        shared = 65536
+        return (Launch("multicast", (2 * clusters, 1, 1), (384, 1, 1), (2, 1, 1), shared, block),)
+
+    return setting
+
+
+MULTICAST = Hand(
+    "multicast",
+    (
+        _multicast(256, 128, 200, 1),
+        _multicast(256, 64, 64, 1),
+        _multicast(512, 192, 72, 2),
+        _multicast(512, 64, 320, 1),
+    ),
+)
+
+
+def _takeover(tiles: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        given = room.integers(tiles, 128).astype(np.int32)
+        wanted = (3 * given + np.arange(tiles)[:, None]).astype(np.int32)
+        block = params(room.operand(given), room.result(wanted))
+        return (Launch("takeover", (tiles, 1, 1), (160, 1, 1), params=block),)
+
+    return setting
+
+
+TAKEOVER = Hand("takeover", (_takeover(6), _takeover(1), _takeover(2), _takeover(13)))
+
+
+def _split(tiles: int, parts: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        given = room.integers(tiles * parts, 8, 128).astype(np.int32)
+        sums = given.sum(1).reshape(tiles, parts, 128).sum(1).astype(np.int32)
+        nbytes = 512 * tiles * parts
+        block = params(
+            room.operand(given), room.scratch(nbytes), room.scratch(nbytes), room.scratch(4 * tiles),
+            room.result(sums), room.result((5 * sums).astype(np.int32)), parts,
+        )  # fmt: skip
+        return (Launch("split", (tiles * parts, 1, 1), (128, 1, 1), params=block),)
+
+    return setting
+
+
+SPLIT = Hand("split", (_split(2, 3), _split(1, 1), _split(1, 8), _split(5, 2)))
+
+
+def _groups(*heights: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        matrices = [room.integers(height, 64).astype(np.float16) for height in heights]
+        wanted = np.zeros((len(heights), 16, 64), np.float16)
+        for group, matrix in enumerate(matrices):
+            wanted[group, : min(16, len(matrix))] = matrix[:16]
+        places = [room.operand(matrix) for matrix in matrices]
+        addresses = room.operand(np.array([place.address for place in places], np.uint64))
+        block = params(
+            rows(places[0], "float16", (heights[0], 64), (16, 64), SwizzleMode.NONE), room.scratch(128), addresses,
+            room.operand(np.array(heights, np.uint32)), room.result(wanted), len(heights),
+        )  # fmt: skip
+        return (Launch("groups", (1, 1, 1), (64, 1, 1), params=block),)
+
+    return setting
+
+
+GROUPS = Hand("groups", (_groups(16, 5, 33, 8, 16), _groups(7), _groups(16, 16, 16, 1, 1, 1, 9), _groups(64, 3)))
+
+
+def _chained(tiles: int, ctas: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        m = 128 * tiles
+        a, b, c = (room.integers(*shape, largest=3) for shape in ((m, 64), (64, 64), (64, 64)))
+        s, e = room.integers(m, 16, largest=3), room.integers(64, 16, largest=3)
+        at, bt, ct, st, et = (room.operand(matrix.astype(np.float16)) for matrix in (a, b, c, s, e))
+        d = room.result(((a @ b.T) @ c.T + s @ e.T).astype(np.float32))
+        columns = TensorMap(DataType.FLOAT16, 3, st.address, (8, m, 2), (32, 16), (8, 128, 2), (1, 1, 1))
+        block = params(
+            rows(at, "float16", (m, 64), (128, 64)), rows(bt, "float16", (64, 64), (64, 64)),
+            rows(ct, "float16", (64, 64), (64, 64)), columns, et, d, tiles,
+        )  # fmt: skip
+        return (Launch("chained", (ctas, 1, 1), (128, 1, 1), dynamic_smem_bytes=38912, params=block),)
+
+    return setting
+
+
+CHAINED = Hand("chained", (_chained(2, 1), _chained(1, 1), _chained(5, 2), _chained(3, 3)))
