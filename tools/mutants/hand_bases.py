@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tmagen.emu import Launch, TensorMap
+from tmagen.emu import Launch, Predecessor, TensorMap
 from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.mutants.hand import Hand, Room, params, rows
 
@@ -148,3 +148,21 @@ def _chained(tiles: int, ctas: int) -> Setting:
 
 
 CHAINED = Hand("chained", (_chained(2, 1), _chained(1, 1), _chained(5, 2), _chained(3, 3)))
+
+
+def _dependent(ctas: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        given, scale, table = (room.integers(ctas, 64).astype(np.int32) for _ in range(3))
+        wanted = (given + scale * table).astype(np.int32)
+        places = [room.operand(given), room.operand(scale), room.operand(table), room.result(wanted)]
+        written, read = places[:2], places[3:]
+        before = Predecessor(
+            tuple((place.address, place.nbytes) for place in written),
+            tuple((place.address, place.nbytes) for place in read),
+        )
+        return (Launch("dependent", (ctas, 1, 1), (64, 1, 1), params=params(*places), predecessor=before),)
+
+    return setting
+
+
+DEPENDENT = Hand("dependent", (_dependent(2), _dependent(1), _dependent(5)))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tools.mutants.edits import add, both, drop, move, pass_wait_on, replace, substitute
+from tools.mutants.edits import add, both, delay, drop, move, pass_wait, pass_wait_on, replace, substitute
 from tools.mutants.mutant import DEADLOCK, WRONG, Mutant, table
 
 FENCE = r"fence\.proxy\.async"
@@ -13,24 +13,32 @@ COMMIT_1 = r"tcgen05\.commit\S+ \[%first_at\]"
 COMMIT_2 = r"tcgen05\.commit\S+ \[%second_at\]"
 BAR = r"bar\.sync 0"
 
-TAKEOVER = table(
-    "takeover",
-    (
-        (1, "no wait for the response", pass_wait_on("%full_at"), ("TM-34",)),
+TAKEOVER = (
+    Mutant(43, "failure not heeded by the workers", "takeover", drop(r"@!%given bra done", 1), ("CL-03",), weak=True),
+    *table(
+        "takeover",
         (
-            6,
-            "no bytes expected for the response",
-            replace(r"mbarrier\.arrive\.expect_tx.*", "  mbarrier.arrive.shared::cta.b64 _, [%full_at];"),
-            ("MB-07", "TM-34"),
+            (1, "workers do not wait for the response", pass_wait(2), "fault"),
+            (
+                6,
+                "no bytes expected for the response",
+                replace(r"mbarrier\.arrive\.expect_tx.*", "  mbarrier.arrive.shared::cta.b64 _, [%full_at];"),
+                ("CL-02", "MB-07"),
+            ),
+            (1, "who asks does not wait for the response", pass_wait(1), ("CL-02",)),
+            (
+                8,
+                "response handed back by 3 of 4 warps",
+                substitute(r"(\[%empty_at\]), 4", r"\1, 3"),
+                ("PX-15", "RC-01"),
+            ),
+            (11, "no sync after mbarrier.init", drop(BAR), ("MB-40", "MB-01")),
+            (43, "response asked for before all have read the last", pass_wait_on("%empty_at"), ("PX-15", "RC-01")),
+            (43, "no proxy fence after the response is read", drop(FENCE), ("PX-15", "PX-03")),
+            (43, "no proxy fence by the workers", drop(FENCE, 1), ("PX-15", "PX-03")),
+            (43, "failure not heeded by who asks", drop(r"@!%given bra done", 0), ("CL-04",)),
+            (43, "asked by every lane", drop(r"@!%lead bra done"), ("MB-04", "TM-35")),
         ),
-        (8, "response handed back by 3 of 4 warps", substitute(r"(\[%empty_at\]), 4", r"\1, 3"), ("PX-15", "RC-01")),
-        (11, "no sync after mbarrier.init", drop(BAR), ("MB-40", "MB-01")),
-        (43, "response asked for before all have read the last", pass_wait_on("%empty_at"), ("PX-15", "RC-01")),
-        (43, "no proxy fence after the response is read", drop(FENCE), ("PX-15",)),
-        (43, "no proxy fence by the workers", drop(FENCE, 1), ("PX-15",)),
-        (43, "failure not heeded by the workers", drop(r"@!%given bra done", 1), ("CL-03",)),
-        (43, "failure not heeded by who asks", drop(r"@!%given bra done", 0), ("CL-04",)),
-        (43, "asked by every lane", drop(r"@!%lead bra done"), ("MB-04", "TM-35")),
     ),
 )
 
@@ -182,4 +190,19 @@ CHAINED = (
     Mutant(50, "no tcgen05.fence", "chained", drop(r"tcgen05\.fence"), ("TC-08",), weak=True),
 )
 
-MUTANTS = (*TAKEOVER, *SPLIT, *GROUPS, *CHAINED)
+WAIT = r"griddepcontrol\.wait"
+DEPENDENT = table(
+    "dependent",
+    (
+        (42, "no wait in the thread that fetches", drop(WAIT, 0), ("GD-01",)),
+        (42, "no wait in the threads that read", drop(WAIT, 1), ("GD-01",)),
+        (42, "no wait at all", drop(WAIT), ("GD-01",)),
+        (42, "wait after the copy was asked for", delay(WAIT, 0, r"cp\.async\.bulk", 0), ("GD-01",)),
+        (42, "wait after the first load", delay(WAIT, 1, r"ld\.global\.u32 %scale", 0), ("GD-01",)),
+        (42, "launch_dependents for the wait", replace(WAIT, "  griddepcontrol.launch_dependents;"), ("GD-01",)),
+        (1, "no wait for the copy", pass_wait_on("%full_at"), ("TM-34",)),
+        (11, "no sync after mbarrier.init", drop(BAR), ("MB-40", "MB-01")),
+    ),
+)
+
+MUTANTS = (*TAKEOVER, *SPLIT, *GROUPS, *CHAINED, *DEPENDENT)

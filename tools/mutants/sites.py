@@ -24,6 +24,8 @@ _NO_RESULT = re.compile(
     r"^(st|red|bar|barrier|fence|membar|mbarrier\.(?!try_wait|test_wait)|cp|tcgen05\.(?!ld)|wgmma\.(?!mma)|tensormap|"
     r"prefetch|setmaxnreg|griddepcontrol|clusterlaunchcontrol\.try|bra|ret|exit|trap|stmatrix|discard|applypriority)"
 )
+# No instruction of the machine comes of these: to change places with one is no change.
+_EMPTY = re.compile(r"tcgen05\.fence|fence\.mbarrier_init")
 OPERATIONS = ("leave out", "later", "earlier")
 
 
@@ -44,13 +46,15 @@ class Change:
     operation: str
     opcode: str
     number: int
+    past: str  # the opcode of the neighbour that it changes places with
     what: str  # the instruction
     text: str  # of the whole kernel, changed
 
     @property
     def title(self) -> str:
         """Which change it is, without line numbers, which move with every release of a compiler."""
-        return f"{self.operation}: {self.opcode} #{self.number}"
+        past = f" than {self.past}" if self.past else ""
+        return f"{self.operation}: {self.opcode} #{self.number}{past}"
 
 
 def changes(text: str) -> list[Change]:
@@ -69,7 +73,8 @@ def changes(text: str) -> list[Change]:
         for operation in OPERATIONS:
             changed = _changed(lines, statements, index, operation, is_branch=match is None)
             if changed is not None:
-                found.append(Change(operation, opcode, number, " ".join(statement.text.split()), "\n".join(changed)))
+                past, text = changed
+                found.append(Change(operation, opcode, number, past, " ".join(statement.text.split()), text))
     return found
 
 
@@ -126,12 +131,18 @@ def _loop_of(lines: list[str], statements: list[Statement], index: int) -> int |
 
 def _changed(
     lines: list[str], statements: list[Statement], index: int, operation: str, *, is_branch: bool
-) -> list[str] | None:
+) -> tuple[str, str] | None:
+    """(the neighbour, the text)"""
     statement = statements[index]
     if operation == "leave out":
-        return _left_out(lines, statement)
-    if is_branch or re.search(r"mbarrier\.(try|test)_wait|elect\.sync", statement.text):
-        return None  # tied to the branches around them
+        left = _left_out(lines, statement)
+        return None if left is None else ("", "\n".join(left))
+    if (
+        is_branch
+        or re.search(r"mbarrier\.(try|test)_wait|elect\.sync", statement.text)
+        or _EMPTY.search(statement.text)
+    ):
+        return None  # the first two are tied to the branches around them
     step = 1 if operation == "later" else -1
     passed: list[Statement] = []
     at = index + step
@@ -141,7 +152,8 @@ def _changed(
         if _ENDS.search(other.text) or any(re.match(r"\s*[\w$%]+:", line) for line in between):
             return None
         passed.append(other)
-        if other.outer != statement.outer and (_SYNC.search(other.text) or _EFFECT.search(other.text)):
+        neighbour = _SYNC.search(other.text) or _EFFECT.search(other.text)
+        if other.outer != statement.outer and neighbour and not _same(statement, other):
             break
         at += step
     else:
@@ -150,13 +162,21 @@ def _changed(
     mine = [each for each in statements if each.outer == statement.outer]
     if _tied(mine, passed):
         return None
+    assert neighbour is not None
     low, high = statement.outer
     moved, target = lines[low : high + 1], passed[-1].outer
     rest = lines[:low] + lines[high + 1 :]
     if operation == "later":
         place = target[1] + 1 - len(moved)
-        return rest[:place] + moved + rest[place:]
-    return rest[: target[0]] + moved + rest[target[0] :]
+        return neighbour[0], "\n".join(rest[:place] + moved + rest[place:])
+    return neighbour[0], "\n".join(rest[: target[0]] + moved + rest[target[0] :])
+
+
+def _same(statement: Statement, other: Statement) -> bool:
+    """Whether to change places is no change: nothing comes of the neighbour, or both make an mbarrier."""
+    return bool(
+        _EMPTY.search(other.text) or ("mbarrier.init." in statement.text and "mbarrier.init." in other.text)
+    )
 
 
 def _left_out(lines: list[str], statement: Statement) -> list[str] | None:
