@@ -25,6 +25,7 @@ class Base(ABC):
     """One kernel. Case 0 of its `cases` is what mutants run for; it is small, and goes every way at least twice."""
 
     name: str
+    about: str  # what it is, for a reader
     cases: int
     foreign = False  # whether another compiler wrote it
 

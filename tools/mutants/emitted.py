@@ -37,6 +37,7 @@ class Emitted(Base):
     def __init__(self, name: str, spec: Gemm) -> None:
         self.name = name
         self.spec = spec
+        self.about = f"ours: `{plan(spec).name}`"
         self._launches: dict[Arguments, list[Launch]] = {}
 
     @cached_property

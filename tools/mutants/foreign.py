@@ -16,6 +16,7 @@ from tmagen.emu.tensormap import DataType, Interleave, L2Promotion, OobFill, Swi
 from tmagen.ir import Gemm, Shape
 from tmagen.tirx import TirxKernel, tirx_script
 from tmagen.tirx.build import build_scripts
+from tmagen.tirx.lower import TVM_VERSION
 from tmagen.toolchain import compile_ptx, find_nvcc
 from tools.mutants.base import Base, Prepared
 from tools.peers import triton
@@ -32,6 +33,7 @@ class Tvm(Base):
 
     def __init__(self, name: str, spec: Gemm, shapes: tuple[Shape, ...]) -> None:
         self.name = name
+        self.about = f"TVM {TVM_VERSION}, of our TIRx script"
         self.specs = tuple(replace(spec, problem=replace(spec.problem, shape=shape)) for shape in shapes)
         self.shapes = shapes
         self.cases = len(shapes)
@@ -85,6 +87,7 @@ class Triton(Base):
 
     def __init__(self, name: str, case: TritonCase) -> None:
         self.name = name
+        self.about = f"Triton {triton.VERSION}: `{case.name}`"
         self.case = case
         self.cases = len(case.shapes)
 

@@ -23,11 +23,10 @@ Array = npt.NDArray[Any]
 class Hand(Base):
     """Each of the `settings` puts the operands of a case into a room and returns the launches."""
 
-    def __init__(
-        self, name: str, settings: tuple[Callable[[Room], tuple[Launch, ...]], ...], *, file: str = ""
-    ) -> None:
+    def __init__(self, name: str, about: str, settings: tuple[Callable[[Room], tuple[Launch, ...]], ...]) -> None:
         self.name = name
-        self.file = FOLDER / f"{file or name}.ptx"
+        self.about = f"`{name}.ptx`: {about}"
+        self.file = FOLDER / f"{name}.ptx"
         self.settings = settings
         self.cases = len(settings)
 

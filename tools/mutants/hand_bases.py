@@ -30,7 +30,9 @@ def _roles(m: int, n: int, k: int, ctas: int) -> Setting:
 
 
 ROLES = Hand(
-    "roles", (_roles(200, 128, 200, 1), _roles(128, 64, 64, 1), _roles(300, 192, 72, 2), _roles(96, 40, 320, 3))
+    "roles",
+    "a product by roles, two accumulators, TMA stores (sm_100a)",
+    (_roles(200, 128, 200, 1), _roles(128, 64, 64, 1), _roles(300, 192, 72, 2), _roles(96, 40, 320, 3)),
 )
 
 
@@ -50,7 +52,11 @@ def _pair(m: int, n: int, k: int, clusters: int) -> Setting:
     return setting
 
 
-PAIR = Hand("pair", (_pair(256, 128, 200, 1), _pair(256, 64, 64, 1), _pair(512, 192, 72, 2), _pair(512, 64, 320, 1)))
+PAIR = Hand(
+    "pair",
+    "a product of a CTA pair, cta_group::2 (sm_100a)",
+    (_pair(256, 128, 200, 1), _pair(256, 64, 64, 1), _pair(512, 192, 72, 2), _pair(512, 64, 320, 1)),
+)
 
 
 def _multicast(m: int, n: int, k: int, clusters: int) -> Setting:
@@ -71,6 +77,7 @@ def _multicast(m: int, n: int, k: int, clusters: int) -> Setting:
 
 MULTICAST = Hand(
     "multicast",
+    "a product of a cluster of two: wgmma, multicast, setmaxnreg, a tile of C (sm_90a)",
     (
         _multicast(256, 128, 200, 1),
         _multicast(256, 64, 64, 1),
@@ -90,7 +97,7 @@ def _takeover(tiles: int) -> Setting:
     return setting
 
 
-TAKEOVER = Hand("takeover", (_takeover(6), _takeover(1), _takeover(2), _takeover(13)))
+TAKEOVER = Hand("takeover", "clusterlaunchcontrol (sm_100a)", (_takeover(6), _takeover(1), _takeover(2), _takeover(13)))
 
 
 def _split(tiles: int, parts: int) -> Setting:
@@ -107,7 +114,11 @@ def _split(tiles: int, parts: int) -> Setting:
     return setting
 
 
-SPLIT = Hand("split", (_split(2, 3), _split(1, 1), _split(1, 8), _split(5, 2)))
+SPLIT = Hand(
+    "split",
+    "sums shared by CTAs, the last one adds up (sm_90a)",
+    (_split(2, 3), _split(1, 1), _split(1, 8), _split(5, 2)),
+)
 
 
 def _groups(*heights: int) -> Setting:
@@ -127,7 +138,11 @@ def _groups(*heights: int) -> Setting:
     return setting
 
 
-GROUPS = Hand("groups", (_groups(16, 5, 33, 8, 16), _groups(7), _groups(16, 16, 16, 1, 1, 1, 9), _groups(64, 3)))
+GROUPS = Hand(
+    "groups",
+    "tensor maps changed by the kernel (sm_90a)",
+    (_groups(16, 5, 33, 8, 16), _groups(7), _groups(16, 16, 16, 1, 1, 1, 9), _groups(64, 3)),
+)
 
 
 def _chained(tiles: int, ctas: int) -> Setting:
@@ -147,7 +162,11 @@ def _chained(tiles: int, ctas: int) -> Setting:
     return setting
 
 
-CHAINED = Hand("chained", (_chained(2, 1), _chained(1, 1), _chained(5, 2), _chained(3, 3)))
+CHAINED = Hand(
+    "chained",
+    "two products in a row, tcgen05.st, tcgen05.cp, cp.async (sm_100a)",
+    (_chained(2, 1), _chained(1, 1), _chained(5, 2), _chained(3, 3)),
+)
 
 
 def _dependent(ctas: int) -> Setting:
@@ -165,4 +184,4 @@ def _dependent(ctas: int) -> Setting:
     return setting
 
 
-DEPENDENT = Hand("dependent", (_dependent(2), _dependent(1), _dependent(5)))
+DEPENDENT = Hand("dependent", "programmatic dependent launch (sm_90a)", (_dependent(2), _dependent(1), _dependent(5)))

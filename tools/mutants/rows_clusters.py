@@ -185,7 +185,7 @@ WGMMA = (
                 40,
                 "one number for both groups' barriers",
                 replace(r"mov\.u32 %barrier, %group", "  mov.u32 %barrier, 1;"),
-                ("RC-01", "PX-03", "NB-03"),
+                ("NB-07",),
             ),
             (
                 40,

@@ -125,6 +125,10 @@ GROUPS = (
     ),
 )
 
+_COPY = """  shr.u32 %t, %s0, 4;
+  cvt.u64.u32 %desc_s, %t;
+  or.b64 %desc_s, %desc_s, 0x0000400800800000;
+  tcgen05.cp.cta_group::1.128x256b [%s_at], %desc_s;"""
 CHAINED = (
     *table(
         "chained",
@@ -176,12 +180,7 @@ CHAINED = (
                 substitute(r"add\.u32 %d_second, %tmem, 128", "add.u32 %d_second, %tmem, 80"),
                 ("TM5-11",),
             ),
-            (
-                48,
-                "S copied before it is there",
-                move(r"tcgen05\.cp", 0, r"mbarrier\.try_wait\S+ %ok, \[%full_at\]", 0),
-                ("DS-01",),
-            ),
+            (48, "S copied before it is there", both(drop(r"tcgen05\.cp"), add(_COPY, r"^wait_full:", 0)), ("TM-34",)),
             (48, "column of S off by four", substitute(r"\[%s_at\], %desc_s", "[%p_at], %desc_s"), WRONG),
             (49, "C said to be stored by columns", substitute("0x08100010", "0x08110010"), WRONG),
         ),

@@ -174,9 +174,7 @@ def _changed(
 
 def _same(statement: Statement, other: Statement) -> bool:
     """Whether to change places is no change: nothing comes of the neighbour, or both make an mbarrier."""
-    return bool(
-        _EMPTY.search(other.text) or ("mbarrier.init." in statement.text and "mbarrier.init." in other.text)
-    )
+    return bool(_EMPTY.search(other.text) or ("mbarrier.init." in statement.text and "mbarrier.init." in other.text))
 
 
 def _left_out(lines: list[str], statement: Statement) -> list[str] | None:

@@ -39,10 +39,30 @@ def test_inval_comes_after_the_last_use() -> None:
         ("bar.sync 16;\n", "NB-01"),
         ("bar.sync 1, 33;\n", "NB-01"),
         (warp("bar.arrive 1, 64;\n", 1) + warp("bar.sync 1, 32;\n", 2, index=1), "NB-03"),
+        (warp("bar.sync 1, 32;\n", 1) + warp("bar.sync 1, 32;\n", 2, index=1), "NB-07"),
     ],
 )
 def test_faults_name_their_rule(body: str, rule: str) -> None:
     assert rule in rules(body)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [SYNC, warp("bar.arrive 2, 64;\n", 3) + warp("bar.sync 2, 64;\n", 4, index=1)],
+    ids=["barrier of the CTA", "hand-over"],
+)
+def test_a_named_barrier_goes_from_one_group_to_another(between: str) -> None:
+    first, second = warp("bar.sync 1, 32;\n", 1), warp("bar.sync 1, 32;\n", 2, index=1)
+    assert rules(first + between + second) == set()
+
+
+def test_who_arrives_and_goes_on_has_to_know_that_the_phase_is_over() -> None:
+    """Warp 0 arrives again; only with warp 1's answer it knows that warp 1 was there."""
+    arrive, sync = "bar.arrive 1, 64;\n", "bar.sync 1, 64;\n"
+    alone = warp(arrive + arrive, 1) + warp(sync + sync, 2, index=1)
+    answered = warp(arrive + "bar.sync 2, 64;\n" + arrive, 1) + warp(sync + "bar.arrive 2, 64;\n" + sync, 2, index=1)
+    assert "NB-03" in rules(alone) or "NB-07" in rules(alone)
+    assert rules(answered) == set()
 
 
 def test_a_phase_that_nobody_waits_for() -> None:

@@ -184,7 +184,7 @@ class WatchedClusterBarrier(ClusterBarrier):
 class WatchedNamed(NamedBarrier):
     """A named barrier: those who synchronise learn what all participants knew."""
 
-    __slots__ = ("gathered", "number", "reduces", "syncing", "watch")
+    __slots__ = ("arrivals", "before", "gathered", "number", "reduces", "syncing", "watch")
 
     def __init__(self, watch: Watch, number: int) -> None:
         super().__init__()
@@ -193,6 +193,9 @@ class WatchedNamed(NamedBarrier):
         self.gathered: Vector | None = None
         self.reduces = False  # whether those who have arrived in this phase take part in a reduction
         self.syncing: list[Lanes] = []
+        # (component, clock) of each arrival of this phase, and of the one before
+        self.arrivals: list[tuple[int, int]] = []
+        self.before: list[tuple[int, int]] = []
 
     def widen(self, capacity: int) -> None:
         if self.gathered is not None:
@@ -204,9 +207,15 @@ class WatchedNamed(NamedBarrier):
             self.gathered = agent.vector.copy()
         else:
             np.maximum(self.gathered, agent.vector, out=self.gathered)
+        self.arrivals.append((agent.component, agent.known[agent.component]))
         self.watch.tick(agent)
         if syncs:
             self.syncing.append(agent)
+
+    def is_early(self, agent: Lanes) -> bool:
+        """Whether nothing orders an arrival after the phase before: it might have been of that one."""
+        known = agent.known
+        return any(known[component] < clock for component, clock in self.before)
 
     def release(self) -> tuple[int, int]:
         gathered = self.gathered
@@ -215,4 +224,5 @@ class WatchedNamed(NamedBarrier):
                 agent.join(gathered)
                 agent.fenced = False
         self.gathered, self.syncing = None, []
+        self.before, self.arrivals = self.arrivals, []
         return super().release()

@@ -263,4 +263,12 @@ def _bar(watch: Watch, frag: Fragment, index: Any, *, syncs: bool) -> None:
                 frag,
             )  # fmt: skip
         barrier.reduces = reduces
-        barrier.arrived_by(watch.warps[warp.index].merge(warp.live, warp.live), syncs=syncs)
+        agent = watch.warps[warp.index].merge(warp.live, warp.live)
+        if barrier.is_early(agent):
+            watch.lint(
+                "NB-07", "E",
+                f"arrival at named barrier {number}: nothing orders it after the barrier's phase before, in which it "
+                "might as well be counted",
+                frag,
+            )  # fmt: skip
+        barrier.arrived_by(agent, syncs=syncs)

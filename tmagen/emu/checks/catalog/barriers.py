@@ -35,6 +35,14 @@ add(
         "bar, barrier", "lint",
     ),
     Check(
+        "NB-07", "E", "A named barrier is used again before the last use is over",
+        "Nothing orders an arrival after the barrier's phase before, of which the warp was no part: it might have been "
+        "counted there, and let others go on who still have to wait.",
+        "Two warpgroups each synchronise 128 threads at barrier 1.",
+        "A number of its own for each group; or a wait that says that the others are past theirs.",
+        "bar, barrier", "race",
+    ),
+    Check(
         "NB-09", "E", "A named barrier that waits for threads which have exited",
         "Threads that have exited count as arrived where the barrier is one of the whole CTA. A barrier with a count "
         "waits for that many that arrive, and here too few are left.",

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes `docs/mutants.md`: kinds of mistake, what breaks kernels that way, and which rules tell of it.
+
+python -m tools.mutant_docs
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.mutants.bases import BASES
+from tools.mutants.judge import RIGHT_RUNS
+from tools.mutants.kinds import KINDS
+from tools.mutants.mutant import Mutant
+from tools.mutants.survivors import SURVIVORS
+from tools.mutants.table import MUTANTS
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "mutants.md"
+
+HEAD = """# Mutants
+
+A checker is as good as the mistakes that it finds. `make mutants` breaks correct kernels one way after another and sees
+that the rule that is about the mistake tells of it; then it runs the kernels as they are, and nothing may be found.
+This page is written by `make regen` from the tables that `make mutants` runs.
+
+    python -m tools.mutants                      every row, and false alarms
+    python -m tools.mutants --only pair          those of kernels whose name holds a text
+    python -m tools.mutants random --seeds 200   changes of single synchronisation instructions
+
+The exit status is 1 where a mutant is missed, a false alarm is given, or a random change survives unexplained.
+
+## Kernels that are broken
+"""
+
+KINDS_HEAD = """
+## Kinds of mistake
+
+A mutant of synchronisation counts when one of the rules that its row names fires, and not when the run fails in
+another way. Where no rule is about the mistake, the row says how the run ends: a deadlock, wrong values, a fault. Each
+is tried under the completions one after another, eager first.
+
+| # | mistake | mutants | in kernels | told by |
+|---|---|---|---|---|
+"""
+
+EQUIVALENT_HEAD = """
+## Equivalent mutants
+
+These change nothing, and no rule of severity E may fire on them.
+
+| kernel | change | why |
+|---|---|---|
+"""
+
+RANDOM_HEAD = """
+## Random changes
+
+`python -m tools.mutants random` takes every synchronisation instruction of each kernel (barriers, fences, waits and the
+branches of their loops, commits, arrivals, elections, allocations) and leaves it out, or lets it change places with the
+memory or synchronisation instruction before or after it, where registers allow; each seed is another change, as far as
+there are any. A change is caught by a rule of severity E, or by the result (wrong values, a fault, a deadlock) under
+one of the completions; or it is formal: told with `--strict` alone. What is left must stand in this table, which says
+why nothing breaks.
+
+| kernels | changes | why nothing breaks |
+|---|---|---|
+"""
+
+
+def _of(kind: int) -> list[Mutant]:
+    return [mutant for mutant in MUTANTS if mutant.kind == kind]
+
+
+def _kinds() -> list[str]:
+    lines = []
+    for number, title in KINDS.items():
+        mutants = _of(number)
+        bases = ", ".join(name for name in BASES if any(mutant.base == name for mutant in mutants))
+        told = {rule: None for mutant in mutants for rule in mutant.rules}
+        told |= {mutant.ends: None for mutant in mutants if mutant.ends}
+        told |= dict.fromkeys(["none: equivalent"] if any(mutant.equivalent for mutant in mutants) else [])
+        lines.append(f"| {number} | {title} | {len(mutants)} | {bases} | {', '.join(told)} |")
+    return lines
+
+
+def text() -> str:
+    """The page."""
+    bases = ["| kernel | what it is | mutants |", "|---|---|---|"]
+    for name, base in BASES.items():
+        count = sum(mutant.base == name for mutant in MUTANTS)
+        bases.append(f"| {name} | {base.about} | {count} |")
+    runs = len(RIGHT_RUNS) * sum(base.cases for base in BASES.values())
+    lines = [
+        *bases,
+        "",
+        f"{len(MUTANTS)} mutants in all. As they are, the kernels run for {runs} cases of shape, completion and seed. "
+        "Triton's are there where `make peers` has fetched Triton.",
+    ]
+    equivalent = [
+        f"| {mutant.base} | {mutant.name} | {mutant.equivalent} |" for mutant in MUTANTS if mutant.equivalent
+    ]
+    survivors = [f"| {each.where} | {each.what} | {each.reason} |" for each in SURVIVORS]
+    return (
+        HEAD
+        + "\n".join(["", *lines])
+        + "\n"
+        + KINDS_HEAD
+        + "\n".join(_kinds())
+        + "\n"
+        + EQUIVALENT_HEAD
+        + "\n".join(equivalent)
+        + "\n"
+        + RANDOM_HEAD
+        + "\n".join(survivors)
+        + "\n"
+    )
+
+
+def main() -> None:
+    """The command."""
+    DOCUMENT.write_text(text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
