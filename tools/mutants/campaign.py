@@ -16,7 +16,10 @@ from tools.mutants.outcome import Outcome
 from tools.mutants.sites import Change, changes
 from tools.mutants.survivors import reason
 
-RUNS = (("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 1), ("random", 2))
+RUNS = (
+    *(("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 1), ("adversarial", 1), ("consumer-first", 0)),
+    *(("late-read", 0), *(("starve", victim) for victim in range(4))),
+)
 VERDICTS = ("rule", "result", "formal", "explained", "UNEXPLAINED")
 """Caught by a rule of severity E; by wrong values, a fault or a deadlock; told by a rule of severity W or R alone; by
 nothing, and the table of survivors says why; by nothing.

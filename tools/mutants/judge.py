@@ -15,8 +15,14 @@ from tools.mutants.mutant import Mutant, caught
 from tools.mutants.outcome import Outcome
 from tools.mutants.table import MUTANTS
 
-COMPLETIONS = ("eager", "lazy", "newest-first", "random")
-RIGHT_RUNS = (("eager", 0), ("lazy", 0), ("newest-first", 0), *(("random", seed) for seed in range(5)))
+RUNS = (
+    *(("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 1), ("adversarial", 1)),
+    *(("starve", victim) for victim in range(4)),
+)
+RIGHT_RUNS = (
+    *(("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 0), ("random", 1), ("adversarial", 0)),
+    *(("split", 0), ("late-read", 0), ("starve", 0), ("starve", 1)),
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,8 @@ def judge(mutant: Mutant) -> tuple[bool, Outcome]:
     """
     base = BASES[mutant.base]
     text = mutant.edit(base.ptx)
-    for completion in COMPLETIONS:
-        outcome = base.run(text, completion=completion)
+    for completion, seed in RUNS:
+        outcome = base.run(text, completion=completion, seed=seed)
         if caught(mutant, outcome) != bool(mutant.equivalent):
             return not mutant.equivalent, outcome
     return bool(mutant.equivalent), outcome

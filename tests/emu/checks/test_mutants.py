@@ -1,37 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emitted kernels, broken and whole: the rule that is named fires, and nothing fires without a reason."""
+"""Kernels broken and whole: the rule that is named fires, and nothing fires without a reason."""
 
 from __future__ import annotations
 
 import pytest
 
-from tmagen.ir import Shape
-from tools.mutants.__main__ import caught
-from tools.mutants.table import BASES, MUTANTS, SHAPE
+from tmagen.emu.checks import find
+from tools.mutants import judge
+from tools.mutants.bases import BASES, EMITTED, HAND
+from tools.mutants.kinds import KINDS
+from tools.mutants.mutant import DEADLOCK, WRONG, Mutant, caught
+from tools.mutants.outcome import Outcome
+from tools.mutants.table import MUTANTS
 
-CHOSEN = [mutant for mutant in MUTANTS if mutant.base.startswith("step 6")]
+LOCAL = {base.name: base for base in (*HAND, *EMITTED)}
+
+
+def _one_of_each_kind() -> list[Mutant]:
+    """Of the kernels that take least to build."""
+    order = {name: place for place, name in enumerate(LOCAL)}
+    of_ours = sorted((mutant for mutant in MUTANTS if mutant.base in order), key=lambda mutant: order[mutant.base])
+    return list({mutant.kind: mutant for mutant in reversed(of_ours)}.values())
+
+
+CHOSEN = [*_one_of_each_kind(), *(mutant for mutant in MUTANTS if mutant.base == "step 6")]
 
 
 @pytest.mark.parametrize("mutant", CHOSEN, ids=lambda mutant: f"{mutant.base}: {mutant.name}")
-def test_the_rule_fires(mutant) -> None:
-    base = BASES[mutant.base]
-    text = mutant.edit(base.program.ptx)
-    outcomes = [base.run(text, SHAPE)]
-    if not mutant.equivalent and not caught(mutant, outcomes[0]):
-        outcomes.append(base.run(text, SHAPE, completion="lazy"))
-    assert caught(mutant, outcomes[-1]), [(outcome.errors, outcome.others, outcome.ended) for outcome in outcomes]
+def test_the_rule_fires(mutant: Mutant) -> None:
+    good, outcome = judge.judge(mutant)
+    assert good, outcome.told()
 
 
-@pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("completion", ["eager", "lazy", "newest-first", "random"])
+@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("completion", ["eager", "lazy", "newest-first", "adversarial"])
 def test_nothing_is_found_in_kernels_as_they_are(name: str, completion: str) -> None:
-    base = BASES[name]
-    for shape in (SHAPE, Shape(128, 128, 64), Shape(131, 133, 40)):
-        outcome = base.run(base.program.ptx, shape, completion=completion, seed=1)
+    base = LOCAL[name]
+    for case in range(2):
+        outcome = base.run(base.text(case), case, completion=completion, seed=1)
         assert outcome.findings == () and not outcome.ended and not outcome.wrong
 
 
-def test_every_named_rule_is_registered() -> None:
-    from tmagen.emu.checks import find
+def test_every_kind_of_mistake_has_mutants() -> None:
+    assert {mutant.kind for mutant in MUTANTS} == set(KINDS) == set(range(1, 53))
+    assert {mutant.base for mutant in MUTANTS} == set(BASES)
 
+
+def test_every_named_rule_is_registered() -> None:
     assert [rule for mutant in MUTANTS for rule in mutant.rules if find(rule) is None] == []
+
+
+def test_few_mutants_are_equivalent_and_every_other_says_what_must_come() -> None:
+    assert sum(bool(mutant.equivalent) for mutant in MUTANTS) <= 8
+    assert all(bool(mutant.rules) + bool(mutant.ends) + bool(mutant.equivalent) == 1 for mutant in MUTANTS)
+    names = [(mutant.base, mutant.name) for mutant in MUTANTS]
+    assert len(set(names)) == len(names)
+
+
+def test_a_mutant_is_caught_by_what_its_row_says_alone() -> None:
+    nothing, wrong = Outcome((), "", None, False), Outcome((), "", None, True)
+    stuck, fault = Outcome((), DEADLOCK, None, True), Outcome((), "fault: x", "MB-04", True)
+
+    def row(*rules: str, ends: str = "", equivalent: str = "") -> Mutant:
+        return Mutant(1, "", "roles", str, rules, ends=ends, equivalent=equivalent)
+
+    assert [caught(row("MB-04"), each) for each in (nothing, wrong, stuck, fault)] == [False, False, False, True]
+    assert [caught(row("MB-03"), each) for each in (nothing, wrong, stuck, fault)] == [False] * 4
+    assert [caught(row(ends=DEADLOCK), each) for each in (nothing, wrong, stuck, fault)] == [False, False, True, False]
+    assert [caught(row(ends=WRONG), each) for each in (nothing, wrong, stuck, fault)] == [False, True, False, False]
+    assert [caught(row(equivalent="so"), each) for each in (nothing, wrong, stuck)] == [True, False, False]
+
+
+def test_there_are_enough_right_runs() -> None:
+    assert len(judge.right_runs(LOCAL)) >= 200
