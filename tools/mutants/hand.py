@@ -16,7 +16,7 @@ from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.mutants.base import Base, Prepared
 
 FOLDER = Path(__file__).with_name("kernels")
-_TYPES = {"float16": DataType.FLOAT16, "float32": DataType.FLOAT32}
+_TYPES = {"float16": DataType.FLOAT16, "uint8": DataType.UINT8}
 Array = npt.NDArray[Any]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from tmagen.emu import Launch, Predecessor, TensorMap
@@ -185,3 +186,29 @@ def _dependent(ctas: int) -> Setting:
 
 
 DEPENDENT = Hand("dependent", "programmatic dependent launch (sm_90a)", (_dependent(2), _dependent(1), _dependent(5)))
+
+
+def _scaled(tiles: int, ctas: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        m = 128 * tiles
+        a, b = room.integers(m, 128, largest=4), room.integers(64, 128, largest=4)
+        for_a, for_b = room.rng.integers(0, 4, (m, 4)), room.rng.integers(0, 4, (128, 4))
+        scaled_a, scaled_b = a << for_a.repeat(32, 1), b << for_b[:64].repeat(32, 1)
+        at, bt = (room.operand(matrix.astype(ml_dtypes.float8_e4m3fn)) for matrix in (a, b))
+        # For each 128 rows: row r of 32 has the four scales of rows r, r + 32, r + 64 and r + 96.
+        places = [
+            room.operand((127 + scales).astype(np.uint8).reshape(-1, 4, 32, 4).transpose(0, 2, 1, 3))
+            for scales in (for_a, for_b)
+        ]
+        d = room.result((scaled_a @ scaled_b.T).astype(np.float32))
+        block = params(
+            rows(at, "uint8", (m, 128), (128, 128)), rows(bt, "uint8", (64, 128), (64, 128)), *places, d, tiles
+        )
+        return (Launch("scaled", (ctas, 1, 1), (128, 1, 1), dynamic_smem_bytes=25600, params=block),)
+
+    return setting
+
+
+SCALED = Hand(
+    "scaled", "a product with a scale for each 32 elements (sm_100a)", (_scaled(2, 1), _scaled(1, 1), _scaled(5, 2))
+)
