@@ -64,6 +64,7 @@ regen: .venv/dev.stamp  ## Write generated/ anew from the templates, and the pag
 	$(BIN)/python -m tools.regen
 	$(BIN)/python -m tools.emulator_docs
 	$(BIN)/python -m tools.check_docs
+	$(BIN)/python -m tools.mutant_docs
 	$(BIN)/python -m tools.diff_docs
 	$(BIN)/python -m tools.timeline_docs
 	$(BIN)/python -m tests.gpu.conformance docs

@@ -212,3 +212,21 @@ def _scaled(tiles: int, ctas: int) -> Setting:
 SCALED = Hand(
     "scaled", "a product with a scale for each 32 elements (sm_100a)", (_scaled(2, 1), _scaled(1, 1), _scaled(5, 2))
 )
+
+
+def _relay(clusters: int, rounds: int) -> Setting:
+    def setting(room: Room) -> tuple[Launch, ...]:
+        given = room.integers(2 * clusters, 64).astype(np.int32)
+        values = given
+        for _ in range(rounds):
+            swapped = values.reshape(clusters, 2, 64)[:, ::-1].reshape(given.shape)
+            values = values + swapped
+        block = params(room.operand(given), room.result(values), rounds)
+        return (Launch("relay", (2 * clusters, 1, 1), (64, 1, 1), (2, 1, 1), params=block),)
+
+    return setting
+
+
+RELAY = Hand(
+    "relay", "CTAs that store into each other's shared memory (sm_90a)", (_relay(1, 3), _relay(1, 1), _relay(3, 4))
+)

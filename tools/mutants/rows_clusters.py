@@ -93,14 +93,6 @@ PAIR = (
         ),
     ),
     Mutant(51, "no fence.mbarrier_init", "pair", drop(r"fence\.mbarrier_init"), ("MB-42",), weak=True),
-    Mutant(
-        52,
-        "remote arrive of the scope of a CTA",
-        "pair",
-        substitute(r"mbarrier\.arrive\.release\.cluster", "mbarrier.arrive.release.cta"),
-        ("MB-34",),
-        weak=True,
-    ),
 )
 
 WGMMA = (
@@ -220,9 +212,42 @@ WGMMA = (
         "remote arrive of the scope of a CTA",
         "multicast",
         substitute(r"mbarrier\.arrive\.release\.cluster", "mbarrier.arrive.release.cta"),
+        equivalent="the arrive hands on the ends of asynchronous reads alone, which have no scope",
+    ),
+)
+
+ARRIVE_FULL = r"mbarrier\.arrive\.release\.cluster(\S+ _, \[%their_full\])"
+ARRIVE_EMPTY = r"mbarrier\.arrive\.release\.cluster(\S+ _, \[%their_empty\])"
+RELAY = (
+    *table(
+        "relay",
+        (
+            (1, "no wait for the peer's number", pass_wait_on("%full_at"), ("RC-01",)),
+            (2, "no wait until the peer has read the last", pass_wait_on("%empty_at"), ("RC-01", "MB-04")),
+            (12, "no barrier of the cluster after the init", _no_barrier(0), ("MB-40", "MB-01", "CB-06")),
+            (13, "no barrier of the cluster at the end", _no_barrier(1), ("CB-06",)),
+            (
+                52,
+                "number sent by an arrive of the scope of a CTA",
+                substitute(ARRIVE_FULL, r"mbarrier.arrive.release.cta\1"),
+                ("MB-35",),
+            ),
+            (
+                52,
+                "number sent by a relaxed arrive",
+                substitute(ARRIVE_FULL, r"mbarrier.arrive.relaxed.cluster\1"),
+                ("RC-01",),
+            ),
+        ),
+    ),
+    Mutant(
+        52,
+        "box given back by an arrive of the scope of a CTA",
+        "relay",
+        substitute(ARRIVE_EMPTY, r"mbarrier.arrive.release.cta\1"),
         ("MB-34",),
         weak=True,
     ),
 )
 
-MUTANTS = (*PAIR, *WGMMA)
+MUTANTS = (*PAIR, *WGMMA, *RELAY)

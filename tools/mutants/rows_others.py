@@ -109,7 +109,6 @@ GROUPS = (
                 ("PX-12",),
             ),
             (45, "map changed while the load before uses it", pass_wait_on("%full_before"), ("PX-13",)),
-            (45, "no sync of the warp before the map is copied", drop(r"bar\.warp\.sync", 2), ("RC-01", "PX-12")),
             (
                 45,
                 "map copied by ordinary accesses",
