@@ -142,6 +142,11 @@ SURVIVORS = (
         r"earlier: fence\.proxy\.async\S* #0 than st\.global\.u32",
         "it is of shared memory",
     ),
+    Survivor(
+        "split", "split", "the fence after the count stands after the store of the count to shared memory",
+        r"later: fence\.acq_rel\.gpu #1 than st\.shared\.u32",
+        "the barrier that hands on what the fence acquired follows both",
+    ),
 )  # fmt: skip
 
 
