@@ -106,7 +106,8 @@ def test_misuse_is_told_at_once(calls: Calls, capsys: Capture) -> None:
     assert [line for line in captured.err.splitlines() if line.startswith("error: ")] == [
         "error: --dtype 'f8' cannot be read: it is f16 or bf16",
         "error: --shape '1,2' cannot be read: it takes three integers M,N,K",
-        "error: --completion 'fast' cannot be read: it is eager, lazy, newest-first, random, timed or all",
+        "error: --completion 'fast' cannot be read: it is eager, lazy, newest-first, random, producer-first, "
+        "consumer-first, late-read, split, adversarial, poison, starve, timed, usual or all",
         "error: --input 'x' cannot be read: it is integer, normal or both",
         "error: --seed '-1' cannot be read: it takes 0 to 9,223,372,036,854,775,807",
         "error: --ld '1,2' cannot be read: it takes three integers A,B,D",
