@@ -58,7 +58,11 @@ def right_runs(bases: dict[str, Base]) -> list[Right]:
     ]
 
 
-def _run(task: Mutant | Right) -> tuple[bool, Outcome]:
+_TASKS: list[Mutant | Right] = []  # by number: an edit is a closure, which does not travel between processes
+
+
+def _run(number: int) -> tuple[bool, Outcome]:
+    task = _TASKS[number]
     if isinstance(task, Mutant):
         return judge(task)
     base = BASES[task.base]
@@ -67,8 +71,10 @@ def _run(task: Mutant | Right) -> tuple[bool, Outcome]:
 
 
 def _results(tasks: list[Mutant | Right], jobs: int) -> Iterator[tuple[Mutant | Right, bool, Outcome]]:
+    _TASKS[:] = tasks
     with get_context("fork").Pool(jobs) as pool:
-        for done, (task, (good, outcome)) in enumerate(zip(tasks, pool.imap(_run, tasks), strict=True), 1):
+        results = pool.imap(_run, range(len(tasks)))
+        for done, (task, (good, outcome)) in enumerate(zip(tasks, results, strict=True), 1):
             if sys.stderr.isatty():
                 print(f"\r{done}/{len(tasks)} ", end="", file=sys.stderr, flush=True)
             yield task, good, outcome
