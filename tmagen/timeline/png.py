@@ -22,7 +22,7 @@ def png(drawing: Drawing) -> bytes:
     except ImportError:
         raise missing() from None
     figure = Figure(figsize=(drawing.width / _DPI, drawing.height / _DPI), dpi=_SCALE * _DPI)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_xlim(0, drawing.width)
     axes.set_ylim(drawing.height, 0)
