@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that other compilers make, on the emulator, bit by bit against exact results.
+"""Kernels that other compilers make, on the emulator: matrix products bit by bit against exact results, what else there
+is (softmax, attention, sorting, locks) against NumPy.
 
     python -m tools.peers                 all of them
     python -m tools.peers --only sm90     those whose name holds a text
@@ -17,7 +18,7 @@ import argparse
 import sys
 from itertools import chain
 
-from tools.peers import cutlass, own, tirx, triton
+from tools.peers import cutlass, own, tirx, triton, triton_others
 from tools.peers.outcome import Outcome, Ways, table
 
 
@@ -31,7 +32,7 @@ def main() -> int:
     arguments = parser.parse_args()
     ways = Ways(not arguments.no_checks, arguments.thorough)
     outcomes: list[Outcome] = []
-    found = [source.run_all(arguments.only, ways) for source in (own, tirx, triton)]
+    found = [source.run_all(arguments.only, ways) for source in (own, tirx, triton, triton_others)]
     found += [cutlass.run_all(arguments.only, ways)] if arguments.cutlass else []
     for outcome in chain.from_iterable(found):
         print(f"{outcome.source} {outcome.kernel}: {outcome.verdict}", flush=True)

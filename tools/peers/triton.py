@@ -21,6 +21,7 @@ from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.peers.cases import TRITON, Shape, TritonCase
 from tools.peers.outcome import USUAL_WAYS, Outcome, Ways
 from tools.peers.problem import TYPES, Problem
+from tools.peers.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "3.9.0"
@@ -40,7 +41,7 @@ def install() -> None:
     subprocess.run([*command, "--target", PACKAGES, f"triton=={VERSION}"], check=True)
 
 
-def compile_all(cases: tuple[TritonCase, ...]) -> None:
+def compile_all(cases: tuple[TritonCase | Program, ...]) -> None:
     """PTX of all cases that have none yet, in FOLDER/ptx."""
     folder = FOLDER / "ptx"
     folder.mkdir(parents=True, exist_ok=True)

@@ -55,11 +55,34 @@ def compile_case(case: dict[str, Any], folder: Path) -> None:
     (folder / f"{case['name']}.json").write_text(json.dumps(record))
 
 
+def compile_program(case: dict[str, Any], folder: Path) -> None:
+    """The same for a program of `triton_programs`: a request with "program" in it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from tools.peers import triton_programs
+
+    signature = {**case["signature"], **dict.fromkeys(case["constants"], "constexpr")}
+    source = ASTSource(fn=getattr(triton_programs, case["program"]), signature=signature, constexprs=case["constants"])
+    options = {"num_warps": case["warps"], "num_stages": case["depth"]}
+    record: dict[str, Any]
+    try:
+        built = triton.compile(source, target=GPUTarget("cuda", case["target"], 32), options=options)
+    except Exception as error:
+        record = {"error": (str(error).strip().splitlines() or [type(error).__name__])[0]}
+    else:
+        (folder / f"{case['name']}.ptx").write_text(built.asm["ptx"])
+        facts = built.metadata._asdict()
+        record = {"kernel": facts["name"], "shared": facts["shared"], "scratch": facts["global_scratch_size"]}
+    (folder / f"{case['name']}.json").write_text(json.dumps(record))
+
+
 def main() -> None:
     """`python -m tools.peers.triton_compile CASES.json FOLDER`."""
     cases, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     for case in cases:
-        compile_case(case, folder)
+        (compile_program if "program" in case else compile_case)(case, folder)
 
 
 if __name__ == "__main__":
