@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tmagen.emu import Launch, parse
+from tmagen.emu import GlobalMemory, Launch, parse
 from tools.peers import __main__ as command
-from tools.peers import own, tirx, triton
+from tools.peers import own, tirx, triton, triton_others
 from tools.peers.cases import TRITON, TritonCase
 from tools.peers.outcome import Outcome, Ways, table
 from tools.peers.problem import GUARD, TYPES, Problem
+from tools.peers.programs import PROGRAMS, Program
 
 TYPES3 = ("fp16", "fp16", "fp16")
 
@@ -114,6 +115,7 @@ def test_the_command_s_last_line(capsys: pytest.CaptureFixture[str], monkeypatch
         monkeypatch.setattr(own, "run_all", lambda pattern, ways, found=found: iter(found))
         monkeypatch.setattr(tirx, "run_all", lambda pattern, ways: iter(()))
         monkeypatch.setattr(triton, "run_all", lambda pattern, ways: iter(()))
+        monkeypatch.setattr(triton_others, "run_all", lambda pattern, ways: iter(()))
         monkeypatch.setattr("sys.argv", ["peers"])
         assert command.main() == status
         assert capsys.readouterr().out.splitlines()[-1] == last
@@ -126,3 +128,24 @@ def test_thorough_runs_are_those_of_all_policies_and_seeds() -> None:
     # random's other seeds, three policies that draw nothing, three that do, warps
     assert len(every) == len(set(every)) == 4 + 7 + 3 + 3 * 8 + 2
     assert not any(checked for _, _, checked in every[4:])
+
+
+def test_programs_have_names_of_their_own_and_plain_requests() -> None:
+    names = [program.name for program in PROGRAMS]
+    assert len(set(names)) == len(names) and not set(names) & {case.name for case in TRITON}
+    requests = json.loads(json.dumps([program.request() for program in PROGRAMS]))
+    assert all(request["program"] and "i32" in request["signature"].values() for request in requests)
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program.target == 90], ids=lambda p: p.name)
+def test_what_a_program_has_to_compute_is_compared(program: Program) -> None:
+    given = program.given()
+    memory = GlobalMemory()
+    places = triton_others.place(memory, given)
+    for index, want, _ in given.want:
+        array = given.arrays[index]
+        places[index].data[:] = np.ascontiguousarray(want.astype(array.dtype)).view(np.uint8).ravel()
+    assert triton_others.wrong(given, places) is None
+    index, want, _ = given.want[0]
+    places[index].data.view(given.arrays[index].dtype)[want.size // 2] += 3
+    assert str(triton_others.wrong(given, places)).startswith(f"1 of {want.size} elements of array {index} differ")

@@ -181,3 +181,24 @@ def test_lanes_that_are_off_do_not_access() -> None:
     )
     got = execute(body).view(np.uint32)
     assert got[::128].tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("spread", [0, 1, 4], ids=["one place", "pairs", "apart"])
+@pytest.mark.parametrize("some", [False, True], ids=["all lanes", "some lanes"])
+def test_sums_of_f32_by_atomics(spread: int, some: bool) -> None:
+    """Lane i adds i to word i * spread / 4 of 32 words of 100."""
+    guard = "setp.lt.u32 %p1, %r0, 21;\n@!%p1 bra $skip;\n" if some else ""
+    body = LANE + (
+        "mov.f32 %f1, 0f42C80000;\nst.global.f32 [%rd41], %f1;\nbar.warp.sync -1;\n"
+        f"mul.lo.u32 %r1, %r0, {spread};\nshr.u32 %r1, %r1, 2;\n"
+        "mul.wide.u32 %rd20, %r1, 4;\nadd.s64 %rd21, %rd1, %rd20;\n"
+        f"cvt.rn.f32.u32 %f2, %r0;\n{guard}atom.global.add.f32 %f3, [%rd21], %f2;\n"
+        "st.global.f32 [%rd41+512], %f3;\n$skip:\n"
+    )
+    got = execute(body)[: 2 * 512].view(np.float32)
+    want, before = np.full(32, 100.0), np.zeros(32)
+    for lane in range(21 if some else 32):
+        before[lane] = want[lane * spread // 4]
+        want[lane * spread // 4] += lane
+    assert got[:32].tolist() == want.tolist()
+    assert got[128:160].tolist() == before.tolist()

@@ -59,7 +59,8 @@ class Flags:
 
     def __init__(self) -> None:
         self.memory: dict[int, Publication] = {}  # of global memory; those of shared memory are the CTA's
-        self._events: dict[int, list[_Event]] = {}
+        self._events: dict[int, list[_Event]] = {}  # by cluster
+        self._by_head: dict[tuple[int, int], list[_Event]] = {}  # by cluster and identity of what was published
         self._shortfalls: list[tuple[Publication, int]] = []
 
     def touch(
@@ -112,10 +113,12 @@ class Flags:
         return whole
 
     def _note(self, number: int, agent: Lanes, head: Publication, scope: int, cta: Any) -> None:
-        events = self._events.setdefault(number, [])
         known = agent.known
-        if not any(e.head is head and e.scope >= scope and known[e.component] >= e.clock for e in events):
-            events.append(_Event(agent.component, known[agent.component], head, scope, cta))
+        of_head = self._by_head.setdefault((number, id(head)), [])
+        if not any(e.scope >= scope and known[e.component] >= e.clock for e in of_head):
+            event = _Event(agent.component, known[agent.component], head, scope, cta)
+            of_head.append(event)
+            self._events.setdefault(number, []).append(event)
 
     def knows(self, number: int, vector: Any, first: Access, row: int = -1) -> bool:
         """Whether a thread of cluster `number` that knows `vector` is ordered after an access in another cluster; with

@@ -10,7 +10,7 @@ import numpy as np
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.access import LOADS, STORES, window
 from tmagen.emu.isa.floats import f_arith
-from tmagen.emu.isa.values import UNSIGNED
+from tmagen.emu.isa.values import ND, UNSIGNED
 from tmagen.emu.state.convergence import Fragment, lane_set, pick
 
 ADD_F32 = object()
@@ -42,6 +42,18 @@ def check_aligned(frag: Fragment, address: Any, nbytes: int, what: str) -> None:
             )
 
 
+# These take arrays of all lanes too.
+_TOGETHER = (add_flushed, add_plain)
+
+
+def _apart(frag: Fragment, address: Any) -> bool:
+    """Whether no two lanes name the same place."""
+    if address.__class__ is not ND:
+        return False
+    active = address if frag.lanes.index is None else address[frag.lanes.index]
+    return bool(np.unique(active).size == frag.lanes.count)
+
+
 def atomic(
     frag: Fragment, cta: Any, space: str, address: Any, nbytes: int, combine: Any, operands: tuple[Any, ...]
 ) -> Any:
@@ -53,6 +65,10 @@ def atomic(
     load, store = LOADS[space], STORES.get(space)
     if store is None:
         raise Fault("atomic on the parameter space")
+    if combine in _TOGETHER and _apart(frag, address):
+        before = load(frag, cta, address, nbytes)
+        store(frag, cta, address, nbytes, combine(before, *operands))
+        return before
     old = np.zeros(32, UNSIGNED[8 * nbytes])
     one = frag.lanes.count == 1
     whole = frag.lanes
