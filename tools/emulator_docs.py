@@ -13,6 +13,8 @@ from pathlib import Path
 from tmagen.emu.isa import families, registry
 from tmagen.emu.policy import POLICIES, SEEDS, Seeds
 from tools.mutants.policies import CASES
+from tools.peers.cases import TRITON
+from tools.peers.programs import PROGRAMS
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "emulator.md"
 
@@ -61,6 +63,16 @@ wait for each other. Values of 128 bits have to be the same in all lanes. An exe
 policies choose: a value that is right in all of them can still depend on an order that no fence guarantees.
 
 {policies}
+## Other compilers' kernels
+
+`make peers` runs what it did not write, under every usual policy and with all checks: the text that TVM makes of
+steps 4 to 6; {products} matrix products that Triton compiles for sm_100 and sm_90 (tensor maps from the host and
+from the device, warp specialization, CTA pairs, f16, bf16, tf32, fp8, operands transposed or from registers), bit by
+bit; and {programs} other programs of Triton's (softmax, attention, layer norm, sorting, scans, histograms, locks,
+sums by the CTA that comes last, split K, block-scaled and integer products). `make peers PEERS_ARGS=--cutlass` adds
+CUTLASS's, launched by their own host code: a cluster of 2 x 2 with CTA pairs, multicast and clusterlaunchcontrol,
+and two for sm_90a.
+
 ## Instructions
 
 Each row is an opcode, or the leading parts of one; a qualifier that the row's function does not know is not judged.
@@ -123,7 +135,8 @@ def cell(summary: str) -> str:
 
 def text() -> str:
     """The page."""
-    lines = [HEAD.replace("{policies}", policies())]
+    head = HEAD.replace("{products}", str(len(TRITON))).replace("{programs}", str(len(PROGRAMS)))
+    lines = [head.replace("{policies}", policies())]
     for family, specs in groupby(registry.known(), key=lambda spec: spec.family):
         module = importlib.import_module(f"{families.__package__}.{family}")
         title = " ".join((module.__doc__ or family).strip().split("\n\n")[0].split())
