@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tmagen.check.dependents import Dependents
 from tmagen.check.finding import Finding, Findings, Severity
 from tmagen.check.kernels import plain_name
 from tmagen.check.places import Place, explained
@@ -136,6 +137,7 @@ class _Session:
         self.findings = Findings()
         self.launches: list[LaunchRecord] = []
         self.places: dict[int, Place] = {}  # freed memory too
+        self.dependents = Dependents(self.memory)
 
     def run(self, arguments: Sequence[str]) -> CaseReport:
         started = time.perf_counter()
@@ -215,11 +217,14 @@ class _Session:
         bx, by, bz = event["block"]
         cx, cy, cz = event["cluster"]
         smem, params = event["dynamic_smem_bytes"], bytes.fromhex(event["params"])
-        launch = Launch(kernel, (x, y, z), (bx, by, bz), (cx, cy, cz), smem, params)
+        before = self.dependents.before(event)
+        launch = Launch(kernel, (x, y, z), (bx, by, bz), (cx, cy, cz), smem, params, predecessor=before)
+        self.dependents.starts(module.entries[kernel])
         record = self.runner.emulate(
             module, launch, self.memory, self.completion, self.findings, self.places.values(), checked=self.checked
         )
         self.variables.after(module, kernel)
+        self.dependents.ended(event)
         self.launches.append(record)
         return not self.findings.ended_early
 
