@@ -7,6 +7,7 @@ import textwrap
 
 import click
 
+from tmagen.check.rules import RULES, Rule
 from tmagen.emu.checks import FAMILIES, Check, find, known
 from tmagen.errors import Diagnostic, SpecError
 
@@ -36,15 +37,19 @@ Examples:
 def command(identifier: str | None) -> int:
     """Say what a check of the emulator means, and how to mend what it finds.
 
-    ID is what stands before a finding of `verify`. Without it, every check is listed.
+    ID is what stands before a finding of `verify`, and behind one of `check` in brackets. Without it, every check is
+    listed.
     """
     if identifier is None:
         click.echo("\n".join(_list()))
         return 0
     check = find(identifier)
+    if check is None and identifier.lower() in RULES:
+        click.echo("\n".join(_outcome(RULES[identifier.lower()])))
+        return 0
     if check is None:
         close = [c.id for c in known() if c.family == identifier.upper().partition("-")[0]]
-        hint = f"{', '.join(close)}" if close else "tmagen explain-check lists every check"
+        hint = f"{', '.join(close)}" if close else "tmagen explain-check, which lists every check"
         raise SpecError(Diagnostic(f"there is no check {identifier!r}", hint=hint))
     click.echo("\n".join(_page(check)))
     return 0
@@ -58,7 +63,14 @@ def _list() -> list[str]:
             family = check.family
             lines += [*([""] if lines else []), FAMILIES[family]]
         lines.append(f"  {check.id:<7} {check.severity:<4} {check.title}")
-    return lines
+    lines += ["", "Outcomes of a run"]
+    return [*lines, *(f"  {rule.id:<26}  {rule.title}" for rule in RULES.values())]
+
+
+def _outcome(rule: Rule) -> list[str]:
+    """What ends a run or stands under one, and is no check."""
+    lines = [f"{rule.id}: {rule.title}", "", "Meaning"]
+    return lines + textwrap.wrap(rule.help, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _page(check: Check) -> list[str]:

@@ -26,6 +26,7 @@ class Found:
     instruction: str | None = "cp.async.bulk"
     where: str | None = "CTA (0, 0, 0) warp 0"
     count: int = 1
+    calls: str = " in load, called at line 80"
 
 
 def report_of(*findings: Finding, subject: str = "kernel.cu") -> Report:
@@ -72,6 +73,24 @@ def test_json_is_plain() -> None:
     assert case["verdict"] == "failed"
     assert case["findings"][0]["rule"] == "wrong-result"
     assert case["launches"][0]["grid"] == [4, 1, 1]
+
+
+def test_the_line_comes_with_the_calls_that_led_there() -> None:
+    findings = Findings()
+    findings.take([Found("race", "E")])
+    (finding,) = findings
+    assert "  at kernel.cu:34 in load, called at line 80, PTX line 12, CTA (0, 0, 0) warp 0" in finding.lines()
+    assert finding.to_dict()["calls"] == "in load, called at line 80"
+
+
+def test_the_report_names_the_way_to_more_about_a_check() -> None:
+    findings = Findings()
+    findings.take([Found("WG-05", "E")])
+    assert "tmagen explain-check WG-05 has more about it" in report_of(*findings).text()
+    findings.take([Found("TM-34", "E")])
+    assert "tmagen explain-check ID has more about WG-05, TM-34" in report_of(*findings).text()
+    unknown = Finding("not-judged", Severity.NOT_JUDGED, "m")
+    assert "explain-check" not in report_of(unknown).text()
 
 
 def test_sarif_has_both_lines() -> None:

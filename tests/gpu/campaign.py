@@ -26,6 +26,7 @@ from tmagen.arch import arch_of
 from tmagen.budget import deepest_pipeline
 from tmagen.emit import emit
 from tmagen.gpu.device import Gpu, open_gpu
+from tmagen.gpu.errors import MissingError
 from tmagen.gpu.kernels import PlannedKernel
 from tmagen.gpu.torch_reference import find_torch
 from tmagen.gpu.validate import RunSettings, validate
@@ -183,6 +184,13 @@ def main() -> int:
     asked.cubins.mkdir(parents=True, exist_ok=True)
     if asked.what == "emulate":
         return _tell(emulate(asked.count, asked.seed, asked.jobs), asked.json)
+    if asked.what == "run":
+        try:
+            with open_gpu():  # before compilers take their time
+                pass
+        except MissingError as error:
+            print(error.report(), file=sys.stderr)
+            return 2
     with ThreadPoolExecutor(asked.jobs) as pool:
         specs = [draw.spec for draw in draws(asked.count, asked.seed)]
         sizes = [len(data) for data in pool.map(lambda spec: cubin_of(spec, asked.cubins), specs)]

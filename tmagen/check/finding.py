@@ -39,13 +39,14 @@ class Finding:
     where: str | None = None
     key: str | None = None
     count: int = 1
+    calls: str = ""  # behind the source: through which functions the line was reached
 
     def lines(self) -> tuple[str, ...]:
         """The finding for people."""
         lines = [f"{self.severity.value}: {self.message} [{self.rule}]"]
         if self.instruction is not None:
             lines.append(f"  instruction: {self.instruction}")
-        place = [] if self.source is None else [f"{self.source[0]}:{self.source[1]}"]
+        place = [] if self.source is None else [f"{self.source[0]}:{self.source[1]}{self.calls}"]
         place += [] if self.ptx_line is None else [f"PTX line {self.ptx_line}"]
         place += [] if self.where is None else [self.where]
         if place:
@@ -65,6 +66,7 @@ class Finding:
             "detail": list(self.detail),
             "ptx_line": self.ptx_line,
             "source": source,
+            "calls": self.calls.strip() or None,
             "instruction": self.instruction,
             "where": self.where,
             "key": self.key,
@@ -93,6 +95,8 @@ class Found(Protocol):
     def where(self) -> str | None: ...
     @property
     def count(self) -> int: ...
+    @property
+    def calls(self) -> str: ...
 
 
 _LEVELS = {"E": Severity.ERROR, "W": Severity.WARNING, "R": Severity.REVIEW}
@@ -127,6 +131,7 @@ class Findings:
                     one.instruction,
                     one.where,
                     count=one.count,
+                    calls=one.calls,
                 )
             )
 
@@ -145,6 +150,7 @@ class Findings:
                 error.source,
                 error.instruction,
                 error.where,
+                calls=error.calls,
             )
         )
 

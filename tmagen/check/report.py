@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from tmagen.check.finding import Finding, Findings, Severity
+from tmagen.emu.checks import find
 from tmagen.verify.report import cycles_text, runs_line, seed_matters
 
 
@@ -177,7 +178,14 @@ class Report:
             else:
                 lines += found
                 known.add(tuple(found))
-        return "\n".join([*lines, *self.model(), self._summary()])
+        return "\n".join([*lines, *self.model(), *self._explained(), self._summary()])
+
+    def _explained(self) -> tuple[str, ...]:
+        """Where more is said about what was found."""
+        rules = dict.fromkeys(finding.rule for finding in self.findings if find(finding.rule) is not None)
+        if len(rules) > 1:
+            return (f"tmagen explain-check ID has more about {', '.join(rules)}",)
+        return tuple(f"tmagen explain-check {rule} has more about it" for rule in rules)
 
     def model(self) -> tuple[str, ...]:
         """Of timed completion: what it takes for how long, and from where."""

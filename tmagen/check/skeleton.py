@@ -54,7 +54,8 @@ def _file(entry: Entry, pointers: set[str]) -> Iterator[str]:
             buffers.append(f"buffer_{number}")
         yield f"  {text},  # {number}: {about}"
     yield "]"
-    yield 'expect = []  # such as "buffer_2 == buffer_0 @ buffer_1.T"'
+    yield "# names of buffers are yours to choose; with no expectation results are not compared"
+    yield 'expect = []  # such as "D == A @ B.T"'
     for buffer in buffers:
         yield from ("", f"[buffers.{buffer}]", 'dtype = "f32"', "shape = [128, 128]", 'fill = "integers"')
     for number in maps:

@@ -41,14 +41,16 @@ class EmulatorError(TmagenError):
         self.where = where
         self.detail = tuple(detail)
         self.rule = rule  # identifier of the check, where there is one: `tmagen.emu.checks.find`
+        self.calls = ""  # behind the source: through which functions the line was reached
         self.findings: tuple[Any, ...] = ()  # of a checked run, up to here
 
     def located(
-        self, ptx_line: int, source: tuple[str, int] | None, instruction: str, where: str | None
+        self, ptx_line: int, source: tuple[str, int] | None, instruction: str, where: str | None, calls: str = ""
     ) -> EmulatorError:
         """This error with its place filled in, where it had none."""
         if self.ptx_line is None:
             self.ptx_line, self.source, self.instruction, self.where = ptx_line, source, instruction, where
+            self.calls = calls
         return self
 
     def report(self) -> str:
@@ -60,7 +62,7 @@ class EmulatorError(TmagenError):
         if self.ptx_line is not None:
             place.append(f"PTX line {self.ptx_line}")
         if self.source is not None:
-            place.append(f"{self.source[0]}:{self.source[1]}")
+            place.append(f"{self.source[0]}:{self.source[1]}{self.calls}")
         if self.where is not None:
             place.append(self.where)
         if place:

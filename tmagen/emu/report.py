@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmagen.emu.module import Entry, Frame, Instruction
+from tmagen.emu.module import Entry, Frame, Instruction, Source
 from tmagen.emu.state.convergence import CONVERGE, WAIT, Fragment, LaneSet
 
 
@@ -36,8 +36,13 @@ def instruction_place(instruction: Instruction) -> str:
     source = instruction.source
     if source is None:
         return text
+    return f"{text}, {source.told.file}:{source.told.line}{calls_text(source)}"
+
+
+def calls_text(source: Source) -> str:
+    """ " in main_loop (ptx::wait at line 7), called at line 80"; "" for a line of the kernel itself."""
     told = source.told
-    text += f", {told.file}:{told.line}" + (f" in {told.function}" if told.function else "")
+    text = f" in {told.function}" if told.function else ""
     frames = source.frames
     number = frames.index(told)
     inner = [f"{frame.function or 'inlined'} at {_line_of(frame, told)}" for frame in frames[:number]]

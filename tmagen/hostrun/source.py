@@ -94,7 +94,9 @@ def find_namespace(text: str, name: str = "the file", wanted: str | None = None)
     if not found:
         known = [*dict.fromkeys(namespace for namespace, _, _ in _scopes(code))]
         what = f"no GemmArgs in namespace {' or '.join(known[:3])}" if known else "no namespace with GemmArgs"
-        raise SourceFormError(f"{name} has {what}", detail=(_FORM,))
+        raise SourceFormError(
+            f"{name} has {what}", detail=(_FORM,), hint=f"tmagen check {name} --host, for a program of any other form"
+        )
     if len(found) > 1:
         names = list(found)
         raise SourceFormError(

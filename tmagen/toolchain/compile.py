@@ -103,4 +103,5 @@ def _nvcc(nvcc: Nvcc, source: Path, arguments: Sequence[str], folder: Path) -> s
         return done.output
     if host_compiler() is None:
         raise no_host_compiler()
-    raise CompileError(f"{nvcc} rejects {source}", done.output)
+    hopper = "wgmma" in done.output and "not supported on .target 'sm_100" in done.output
+    raise CompileError(f"{nvcc} rejects {source}", done.output, "--target sm_90a, which has wgmma" if hopper else None)

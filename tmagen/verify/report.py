@@ -191,7 +191,8 @@ class Report:
         counts = Counter(case.verdict for case in self.cases)
         parts = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
         seconds = sum(case.seconds for case in self.cases)
-        text = f"{', '.join(parts) or 'no cases'} ({len(self.cases)} cases, {seconds:.1f} s emulated)"
+        cases = f"{len(self.cases)} case{'' if len(self.cases) == 1 else 's'}"
+        text = f"{', '.join(parts) or 'no cases'} ({cases}, {seconds:.1f} s emulated)"
         if any(case.runs > 1 for case in self.cases):
             text = f"{runs_line([(case.completion, case.runs) for case in self.cases])}\n{text}"
         return text if self.stopped is None else f"{text}; stopped at {self.stopped}"

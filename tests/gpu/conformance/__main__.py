@@ -28,6 +28,7 @@ from tests.gpu.conformance.outcome import Outcome, shown
 from tests.gpu.conformance.question import Question
 from tests.gpu.conformance.replay import replay
 from tests.gpu.conformance.topics import topics
+from tmagen.gpu.errors import MissingError
 
 
 def run(cubins: Path, only: Sequence[str], jobs: int, keep: Path | None) -> int:
@@ -122,7 +123,13 @@ def main() -> int:
         return docs.main()
     if asked.what == "emulate":
         return tell(asked.only)
-    return run(asked.cubins, asked.only, asked.jobs, asked.keep) if asked.what == "run" else compare(asked.only)
+    if asked.what != "run":
+        return compare(asked.only)
+    try:
+        return run(asked.cubins, asked.only, asked.jobs, asked.keep)
+    except MissingError as error:
+        print(error.report(), file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 from tmagen.emu.checks.registry import find
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.module import Instruction
+from tmagen.emu.report import calls_text
 
 HINT = "H"
 """The level of what is said beside a wrong result alone."""
@@ -20,16 +21,19 @@ _WORDS = {"E": "error", "W": "warning", "R": "warning", HINT: "hint"}
 
 @dataclass(frozen=True)
 class Place:
-    """An instruction and who executed it: "CTA (0, 0, 0) warp 1 lane 0"."""
+    """An instruction and who executed it: "CTA (0, 0, 0) warp 1 lane 0". `calls` says through which functions the line
+    was reached: " in load, called at line 80".
+    """
 
     instruction: str
     ptx_line: int
     source: tuple[str, int] | None
     where: str
+    calls: str = ""
 
     def text(self) -> str:
         """The place on one line."""
-        source = "" if self.source is None else f"{self.source[0]}:{self.source[1]}, "
+        source = "" if self.source is None else f"{self.source[0]}:{self.source[1]}{self.calls}, "
         return f"{source}PTX line {self.ptx_line}, {self.where}: {self.instruction}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,6 +89,10 @@ class Finding:
         return self.place.where
 
     @property
+    def calls(self) -> str:
+        return self.place.calls
+
+    @property
     def detail(self) -> tuple[str, ...]:
         """The lines under the message."""
         lines = []
@@ -121,7 +129,7 @@ class Finding:
 def place_of(instruction: Instruction, where: str) -> Place:
     source = instruction.source
     text = _VECTOR.sub(_shortened, instruction.text)
-    return Place(text, instruction.line, source.place if source else None, where)
+    return Place(text, instruction.line, source.place if source else None, where, calls_text(source) if source else "")
 
 
 _VECTOR = re.compile(r"\{([^{}]*)\}")

@@ -157,13 +157,15 @@ class Shadow:
         """The footprint with this key; `cells` gives its cells where it is new."""
         return self.parts.known(key) or self.parts.add(key, cells())
 
-    def last_writes(self, footprint: Footprint) -> set[Access | None]:
+    def last_writes(self, footprint: Footprint) -> dict[Access | None, None]:
+        """Each once, in the order of the parts: what is reported first is the same in every run."""
         if len(self.writes) != len(self.parts.sizes):
             self.grow()
-        return set(footprint.of(self.writes))
+        return dict.fromkeys(footprint.of(self.writes))
 
-    def last_reads(self, footprint: Footprint) -> set[Readers]:
-        return set(footprint.of(self.reads))
+    def last_reads(self, footprint: Footprint) -> dict[Readers, None]:
+        """Likewise."""
+        return dict.fromkeys(footprint.of(self.reads))
 
     def wrote(self, footprint: Footprint, access: Access | None) -> None:
         """`access` is the last write from now on, with no reads after it."""

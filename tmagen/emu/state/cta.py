@@ -20,7 +20,7 @@ from tmagen.emu.launch import Dim3, Launch
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.policy.choices import lowest
 from tmagen.emu.policy.policy import Policy
-from tmagen.emu.report import place_in_shared
+from tmagen.emu.report import calls_text, place_in_shared
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.convergence import Fragment, Warp
 from tmagen.emu.state.endless import MAX_ROUNDS
@@ -395,7 +395,8 @@ class Cta:
         instruction = self.program.instruction_at(line)
         if instruction is not None:
             source = instruction.source
-            error.located(instruction.line, source.place if source else None, instruction.text, self.title)
+            place, calls = (source.place, calls_text(source)) if source else (None, "")
+            error.located(instruction.line, place, instruction.text, self.title, calls)
 
     @property
     def title(self) -> str:

@@ -145,9 +145,11 @@ add(
     Check(
         "TC-06", "E", "MMA overwrites an accumulator that is still to be read",
         "Nothing orders the MMA after the tcgen05.ld of the epilogue: they are on different threads with no barrier "
-        "between.",
-        "The MMA warp starts the next tile without waiting for the accumulator to be empty.",
-        "wait::ld and an arrive by each reading warp; a wait by the issuing thread.",
+        "between. Where the MMA is of the tile that is read, the load came too early.",
+        "The MMA warp starts the next tile without waiting for the accumulator to be empty. Or the epilogue waits "
+        "once, with the parity of the tile's last phase, on a barrier of a ring, and an earlier phase has that parity.",
+        "wait::ld and an arrive by each reading warp; a wait by the issuing thread. For a load that is too early, a "
+        "barrier that only the last commit of the tile arrives on.",
         "tcgen05: Memory Consistency Model", "race",
     ),
     Check(
