@@ -46,6 +46,8 @@ def test_explain_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain-check", "PX-99"]) == 2
     assert "PX-01" in capsys.readouterr().err
     assert find("no-such") is None
+    assert "deadlock" in listing and main(["explain-check", "deadlock"]) == 0
+    assert "what it waits for" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
