@@ -24,6 +24,8 @@ from tmagen.emu import GlobalMemory, Launch, Module, Tracing
 from tmagen.emu.policy import POLICIES
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.hostrun import Ended, LiveProgram, Program, build_program
+from tmagen.hostrun.refusal import why_launch, why_map
+from tmagen.hostrun.tensor_map import from_event
 from tmagen.toolchain import Nvcc
 from tmagen.verify.progress import NoProgress, Progress
 
@@ -138,6 +140,7 @@ class _Session:
         self.launches: list[LaunchRecord] = []
         self.places: dict[int, Place] = {}  # freed memory too
         self.dependents = Dependents(self.memory)
+        self.allowed: dict[str, dict[int, int]] = {}  # by kernel, what cudaFuncSetAttribute set, by attribute
 
     def run(self, arguments: Sequence[str]) -> CaseReport:
         started = time.perf_counter()
@@ -186,7 +189,14 @@ class _Session:
                 message = f"the launch of {plain_name(event['kernel'])} was refused: {event['error_name']}"
                 detail = f"grid {event['grid']}, block {event['block']}, cluster {event['cluster']}"
                 smem = f"{event['dynamic_smem_bytes']:,} bytes of dynamic shared memory"
-                self.findings.add(Finding("refused-call", Severity.REVIEW, message, (f"{detail}, {smem}",)))
+                why = why_launch(
+                    event["grid"], event["block"], event["cluster"], event["dynamic_smem_bytes"],
+                    self.allowed.get(event["kernel"], {}),
+                )  # fmt: skip
+                details = (f"{detail}, {smem}", *((why,) if why else ()))
+                self.findings.add(Finding("refused-call", Severity.REVIEW, message, details))
+            case "set_attribute" if event["error"] == 0:
+                self.allowed.setdefault(event["kernel"], {})[event["attribute"]] = event["value"]
             case "launch" if not event["captured"]:
                 if self._launch(event):
                     live.go()
@@ -194,8 +204,11 @@ class _Session:
                     live.stop()
             case "encode" if event["error"] != 0:
                 message = f"cuTensorMapEncodeTiled refused a map of dims {event['dims']}, strides {event['strides']}"
-                detail = f"box {event['box']}, swizzle {event['swizzle']}, address {event['address']:#x}"
-                self.findings.add(Finding("refused-call", Severity.REVIEW, message, (detail,)))
+                fields = from_event(event)
+                detail = f"box {event['box']}, swizzle {fields.swizzle}, address {event['address']:#x}"
+                why = why_map(fields)
+                details = (detail, *((why,) if why else ()))
+                self.findings.add(Finding("refused-call", Severity.REVIEW, message, details))
             case _:
                 pass
 

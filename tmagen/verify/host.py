@@ -8,6 +8,7 @@ from typing import Self
 
 from tmagen.bind import LeadingDims
 from tmagen.hostrun import Arguments, HostCrashError, HostProgram, HostSession, Outcome, StreamKind
+from tmagen.hostrun.refusal import reasons
 from tmagen.ir import DType, Shape
 from tmagen.verify.shapes import default_leading_dims
 
@@ -80,7 +81,7 @@ def complaints(outcome: Outcome, shape: Shape) -> tuple[str, ...]:
     """What the host part did wrong, one line each; empty if it did its part."""
     result = outcome.result
     if not result.ok:
-        return (f"launch() returned {result.error}: {result.last_error}",)
+        return (f"launch() returned {result.error}: {result.last_error}", *reasons(outcome))
     found: list[str] = []
     if result.pending != _SUCCESS:
         found.append(f"launch() returned success and left {result.pending} behind as the runtime's last error")
@@ -96,6 +97,7 @@ def complaints(outcome: Outcome, shape: Shape) -> tuple[str, ...]:
         for call in outcome.launches
         if call.error != _SUCCESS
     )
+    found.extend(reasons(outcome))
     if any(call.stream != outcome.stream for call in outcome.launches):
         found.append("the kernel was launched on another stream than the one passed to launch()")
     if shape.m == 0 or shape.n == 0:

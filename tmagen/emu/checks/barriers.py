@@ -23,7 +23,7 @@ class WatchedBarrier(MBarrier):
     """
 
     __slots__ = (
-        "blocked", "carried", "component", "done", "ended", "init", "init_clock", "last_waited", "release",
+        "blocked", "carried", "component", "done", "ended", "init", "init_clock", "release",
         "results", "uses", "watch",
     )  # fmt: skip
 
@@ -41,7 +41,6 @@ class WatchedBarrier(MBarrier):
         self.results: Vector | None = None
         self.blocked: list[tuple[Lanes, bool]] = []
         self.uses: dict[int, int] = {}
-        self.last_waited = 0
 
     def widen(self, capacity: int) -> None:
         clocks = self.watch.clocks
@@ -102,7 +101,6 @@ class WatchedBarrier(MBarrier):
         self.done, self.results = self.release, results
         self.release, self.ended, self.carried = clocks.zeros(), {}, None
         if self.blocked:
-            self.last_waited = self.phase + 1
             for agent, relaxed in self.blocked:
                 self.acquire(agent, relaxed=relaxed)
             self.blocked.clear()
@@ -110,7 +108,6 @@ class WatchedBarrier(MBarrier):
 
     def acquired_by(self, agent: Lanes, *, relaxed: bool) -> None:
         """A wait has seen the last phase complete."""
-        self.last_waited = max(self.last_waited, self.phase)
         self.acquire(agent, relaxed=relaxed)
 
     def acquire(self, agent: Lanes, *, relaxed: bool) -> None:

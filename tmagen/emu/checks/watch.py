@@ -306,6 +306,8 @@ class Watch:
                 f"MB-20: the {self.clocks.names[first.component]} has gone on by {first.clock - known} phases since "
                 "the last one that the thread knows of: by parity a wait cannot tell them apart",
             )
+        if agent.known[first.component] >= first.clock:
+            return ()  # it is ordered after it as well: a fence or the like is what is missing
         for group in agent.warp.groups:
             if group is not agent and group.known[first.component] >= first.clock:
                 who = lanes_text(lane_set(group.mask))

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,6 +131,7 @@ class Cta:
         self.mma_lines: list[int] = []
         self.bulk_waiters: list[Fragment] = []
         self.alloc_waiters: list[Fragment] = []
+        self.alloc_lines: dict[int, int] = {}  # of generated code, by the first column that it got
         self.registers: Registers | None = None  # from the first setmaxnreg on
         self.polls = 0
         self.watch: Any = None  # of a checked run
@@ -218,7 +220,11 @@ class Cta:
                     f"the CTA exits while tx bytes are outstanding: {barrier} at {self.place(barrier.address)}",
                     rule="MB-09",
                 )
-        self.tmem.check_exit()
+        try:
+            self.tmem.check_exit()
+        except Fault as error:
+            self.blame(error, self.alloc_lines[min(self.tmem.allocations)])
+            raise
         for member in self.members[::4]:
             member.group.check_exit()
         if self.registers is not None:
@@ -397,6 +403,13 @@ class Cta:
             source = instruction.source
             place, calls = (source.place, calls_text(source)) if source else (None, "")
             error.located(instruction.line, place, instruction.text, self.title, calls)
+
+    def line(self) -> int:
+        """The line of generated code that called; 0 if none did."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self.program.filename:
+            frame = frame.f_back
+        return frame.f_lineno if frame is not None else 0
 
     @property
     def title(self) -> str:

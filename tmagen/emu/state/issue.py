@@ -216,6 +216,7 @@ def tmem_alloc(frag: Fragment, cta: Any, place: Any, columns: Any, this: int, ne
         frag.wait = AllocWait(count, number)
         cta.alloc_waiters.append(frag)
         return BLOCK
+    cta.alloc_lines[address] = cta.line()
     at = cta.own(uniform(frag, place, "the address of tcgen05.alloc"))
     cta.check_shared(at, 4, "tcgen05.alloc", 4)
     cta.check_overwrite(at, 4, "tcgen05.alloc")

@@ -10,18 +10,23 @@ import numpy as np
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND, _each
+from tmagen.emu.report import instruction_place
 from tmagen.emu.state.convergence import BLOCK, SWITCH, WAIT, Fragment, again, pick
 
+RANK_SHIFT = 24  # an address of the shared::cluster window carries the rank of its CTA from this bit on
 LIMIT = (1 << 20) - 1
 """Largest count of arrivals, and of transaction bytes either way (PTX ISA, "Contents of the mbarrier object")."""
 
 
 class MBarrier:
     """One object. `phase` counts completed phases; the parity that a wait names is its low bit. `eye` is told of
-    arrivals, bytes and phases in an observed run.
+    arrivals, bytes and phases in an observed run. `last_waited` is `phase` when a wait last saw one complete, and
+    `expect_line` and `arrive_line` are the lines of generated code that last expected bytes and arrived.
     """
 
-    __slots__ = ("address", "expected", "eye", "pending", "phase", "tx", "waiters")
+    __slots__ = (
+        "address", "arrive_line", "expect_line", "expected", "eye", "last_waited", "pending", "phase", "tx", "waiters",
+    )  # fmt: skip
 
     def __init__(self, address: int, count: int) -> None:
         self.address = address
@@ -29,6 +34,9 @@ class MBarrier:
         self.pending = count
         self.tx = 0
         self.phase = 0
+        self.last_waited = 0
+        self.expect_line = 0
+        self.arrive_line = 0
         self.eye: Any = None
         self.waiters: list[Fragment] = []
 
@@ -86,6 +94,7 @@ class MBarrier:
         waiters = self.waiters
         if waiters:
             self.waiters = []
+            self.last_waited = self.phase
             for fragment in waiters:
                 fragment.wake()
 
@@ -100,11 +109,22 @@ class PhaseWait:
 
     def describe(self, cta: Any) -> str:
         b = self.barrier
+        said = missed = ""
+        if b.tx > 0 and b.expect_line:
+            said = f" (the last expect_tx: {_place(cta, b.expect_line)})"
+        if (unseen := b.phase - b.last_waited) > 1:
+            missed = f"; no wait has seen its last {unseen} phases complete: too many arrivals, or too few waits"
+            if b.arrive_line:
+                missed += f" (the last arrival: {_place(cta, b.arrive_line)})"
         return (
             f"waits for the phase of parity {self.parity} of the mbarrier at {cta.place(b.address)}: "
             f"current phase {b.phase} (parity {b.phase & 1}), pending arrivals {b.pending} of {b.expected}, "
-            f"tx bytes {b.tx:,}"
+            f"tx bytes {b.tx:,}{said}{missed}"
         )
+
+
+def _place(cta: Any, line: int) -> str:
+    return instruction_place(cta.program.instruction_at(line))
 
 
 def shared_address(value: Any) -> Any:
@@ -130,6 +150,14 @@ def barrier_at(cta: Any, address: int) -> MBarrier:
             )
         if address & 7:
             raise Fault(f"mbarrier address {cta.place(address)} is not a multiple of 8", rule="MB-11")
+        whole = address + cta.base
+        if cta.rank != (rank := whole >> RANK_SHIFT) and 0 <= rank < cta.cluster.size:
+            raise Fault(
+                f"mbarrier address {whole:#x} is in the CTA of rank {rank}, and this is an operation on an mbarrier of "
+                f"the own CTA, of rank {cta.rank}: arrive, arrive_drop, expect_tx and complete_tx reach another CTA "
+                "by .shared::cluster",
+                rule="MB-11",
+            )
         raise Fault(f"no initialised mbarrier at {cta.place(address)}", rule="MB-01")
     return barrier  # type: ignore[no-any-return]
 
@@ -172,9 +200,12 @@ def mbar_inval(fragment: Fragment, cta: Any, address: Any) -> None:
 def mbar_arrive(fragment: Fragment, cta: Any, address: Any, count: Any, expect: Any) -> Any:
     """arrive and arrive.expect_tx (`expect` not None). The token of the phase that each lane arrived in."""
     tokens = []
+    line = cta.line()
     for lane in fragment.lanes.lanes:
         barrier = barrier_at(cta, pick(address, lane))
+        barrier.arrive_line = line
         if expect is not None:
+            barrier.expect_line = line
             barrier.expect_first(pick(expect, lane))
         tokens.append(token(barrier))
         n = pick(count, lane)
@@ -219,7 +250,9 @@ def mbar_drop(fragment: Fragment, cta: Any, address: Any, count: Any, expect: An
 
 def mbar_expect(fragment: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
     for lane in fragment.lanes.lanes:
-        barrier_at(cta, pick(address, lane)).expect(pick(nbytes, lane))
+        barrier = barrier_at(cta, pick(address, lane))
+        barrier.expect_line = cta.line()
+        barrier.expect(pick(nbytes, lane))
 
 
 def mbar_complete(fragment: Fragment, cta: Any, address: Any, nbytes: Any) -> None:
@@ -246,12 +279,17 @@ def is_complete(cta: Any, address: int, state: int, by_parity: bool) -> bool:
     """Whether the phase that `state` (a parity or a token) names has completed."""
     barrier = barrier_at(cta, address)
     if by_parity:
-        return (barrier.phase ^ state) & 1 == 1
+        if not (barrier.phase ^ state) & 1:
+            return False
+        barrier.last_waited = barrier.phase
+        return True
     behind = (barrier.phase - (state >> 32)) & 0xFFFFFFFF
     if behind > 1:
         raise Fault(
             f"mbarrier wait with the state of another phase than the current or the last one ({barrier})", rule="MB-13"
         )
+    if behind == 1:
+        barrier.last_waited = barrier.phase
     return behind == 1
 
 
@@ -282,6 +320,7 @@ def mbar_wait(
     if (barrier.phase ^ state) & 1 if by_parity else is_complete(cta, address, state, False):
         if cta.refusals is not None and cta.refusals.refuses(fragment, address, barrier.phase):
             return again(fragment.pc)
+        barrier.last_waited = barrier.phase
         return again(next_block)
     fragment.pc = next_block
     fragment.state = WAIT

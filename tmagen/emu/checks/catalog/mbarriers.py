@@ -69,9 +69,11 @@ add(
     ),
     Check(
         "MB-11", "E", "Bad address of an mbarrier",
-        "The address is not a multiple of 8, or not in shared memory.",
-        "A barrier after a 4-byte field of a struct without alignas(8).",
-        "Align barriers to 8 bytes and convert generic pointers with cvta.to.shared.",
+        "The address is not a multiple of 8, not in shared memory, or in that of another CTA of the cluster where the "
+        "operation is one on the own CTA's.",
+        "A barrier after a 4-byte field of a struct without alignas(8); mbarrier.arrive.shared::cta on what mapa gave.",
+        "Align barriers to 8 bytes, convert generic pointers with cvta.to.shared, and arrive on a peer's barrier by "
+        ".shared::cluster.",
         "mbarrier: Size and alignment of the mbarrier object", "fault",
     ),
     Check(
