@@ -36,6 +36,7 @@ def test_fault_is_found(fault: Fault) -> None:
     told = report.text()
     for words in fault.told:
         assert words in told, told
+    assert not any(words in told for words in fault.untold), told
     if fault.line is not None:
         lines = text.splitlines()
         named = {lines[int(number) - 1].strip() for number in re.findall(r"\.cu:(\d+)", told)}
