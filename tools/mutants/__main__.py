@@ -29,9 +29,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1), metavar="N", help="processes")
     parser.add_argument("--seeds", type=int, default=200, metavar="N", help="of random: changes of each kernel")
     parser.add_argument("--all", action="store_true", help="of random: print every change, not survivors alone")
+    parser.add_argument("--record", action="store_true", help="of random: write the counts down for docs/mutants.md")
     arguments = parser.parse_args()
     if arguments.what == "random":
-        return campaign(arguments.seeds, max(1, arguments.jobs), arguments.only, every=arguments.all)
+        jobs, every, record = max(1, arguments.jobs), arguments.all, arguments.record
+        return campaign(arguments.seeds, jobs, arguments.only, every=every, record=record)
     return whole(max(1, arguments.jobs), arguments.only)
 
 

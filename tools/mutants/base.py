@@ -6,8 +6,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from tmagen.emu import Deadlock, EmulatorError, GlobalMemory, Launch, parse, run
+from tmagen.emu import Deadlock, EmulatorError, GlobalMemory, Launch, Module, parse, run
 from tmagen.emu.checks import Finding
 from tools.mutants.outcome import Outcome
 
@@ -19,6 +20,12 @@ class Prepared:
     memory: GlobalMemory
     launches: Sequence[Launch]
     wrong: Callable[[], bool]
+
+
+@lru_cache(maxsize=64)
+def _parsed(ptx: str, name: str) -> Module:
+    """What it is compiled to stays with it, so that a kernel is compiled once for all completions and cases."""
+    return parse(ptx, filename=name)
 
 
 class Base(ABC):
@@ -51,7 +58,7 @@ class Base(ABC):
         prepared = self.prepare(case, seed)
         findings: tuple[Finding, ...] = ()
         try:
-            module = parse(ptx, filename=self.name)
+            module = _parsed(ptx, self.name)
             for launch in prepared.launches:
                 result = run(
                     module, launch, prepared.memory, completion=completion, seed=seed, checks=True, strict=strict

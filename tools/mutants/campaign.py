@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import random
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import lru_cache
+from pathlib import Path
 
 from tools.mutants.base import Base
-from tools.mutants.bases import present
+from tools.mutants.bases import BASES, present
 from tools.mutants.outcome import Outcome
+from tools.mutants.pool import build, shared
 from tools.mutants.sites import Change, changes
 from tools.mutants.survivors import reason
 
@@ -20,10 +22,13 @@ RUNS = (
     *(("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 1), ("adversarial", 1), ("consumer-first", 0)),
     *(("late-read", 0), *(("starve", victim) for victim in range(4))),
 )
+RUNS_OF_RESULT = 4  # where a result is wrong under the first completions, a rule is looked for under these alone
 VERDICTS = ("rule", "result", "formal", "explained", "UNEXPLAINED")
 """Caught by a rule of severity E; by wrong values, a fault or a deadlock; told by a rule of severity W or R alone; by
 nothing, and the table of survivors says why; by nothing.
 """
+RECORD = Path(__file__).with_name("random_counts.json")
+"""What `--record` writes and the page says."""
 
 
 @dataclass(frozen=True)
@@ -55,70 +60,85 @@ def chosen(base: Base, seeds: int) -> list[Change]:
 def judge(base: Base, change: Change) -> Trial:
     """Run one change under every completion until something tells of it."""
     formal: set[str] = set()
-    usual: set[str] = set()
     results = ""
-    for completion, seed in RUNS:
+    for number, (completion, seed) in enumerate(RUNS):
+        if results and number >= RUNS_OF_RESULT:
+            break
         outcome = base.run(change.text, completion=completion, seed=seed)
         if outcome.errors:
-            return Trial(base.name, change, "rule", outcome.told())
-        results = results or _result(outcome)
+            return Trial(base.name, change, "rule", f"{outcome.told()} [{completion} {seed}]")
+        if not results and (result := _result(outcome)):
+            results = f"{result} [{completion} {seed}]"
         formal |= outcome.others
     if results:
         return Trial(base.name, change, "result", results)
-    if formal:
-        usual = base.run(base.ptx).others
-    if new := formal - usual:
+    if new := formal - _usual(base):
         return Trial(base.name, change, "formal", " ".join(sorted(new)))
     why = reason(base.name, change)
     return Trial(base.name, change, "explained" if why else "UNEXPLAINED", why or change.what)
+
+
+@lru_cache
+def _usual(base: Base) -> frozenset[str]:
+    """What `--strict` tells of the kernel as it is."""
+    return frozenset(base.run(base.ptx).others)
 
 
 def _result(outcome: Outcome) -> str:
     return outcome.ended[:60] or ("wrong values" if outcome.wrong else "")
 
 
-_TASKS: list[tuple[Base, Change]] = []
+def _judge(task: tuple[Base, Change]) -> Trial:
+    return judge(*task)
 
 
-def _judge(number: int) -> Trial:
-    base, change = _TASKS[number]
-    return judge(base, change)
+def recorded() -> dict[str, dict[str, int]]:
+    """The counts that are written down, by kernel and verdict."""
+    found: dict[str, dict[str, int]] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return found
 
 
-def trials(bases: Iterable[Base], seeds: int, jobs: int) -> Iterator[Trial]:
-    """Every trial, in the order of bases and instructions; `jobs` processes share them."""
-    _TASKS[:] = [(base, change) for base in bases for change in chosen(base, seeds)]
-    for base in {id(base): base for base, _ in _TASKS}.values():
-        base.run(base.ptx)  # what is launched is found out once, before the processes part
-    with get_context("fork").Pool(jobs) as pool:
-        for done, trial in enumerate(pool.imap(_judge, range(len(_TASKS)), chunksize=1), 1):
-            if sys.stderr.isatty():
-                print(f"\r{done}/{len(_TASKS)}", end="", file=sys.stderr, flush=True)
-            yield trial
+def _record(counts: dict[str, Counter[str]]) -> None:
+    """Write the counts of these kernels down, and keep those of the others."""
+    old = recorded()
+    new = {name: {verdict: count[verdict] for verdict in VERDICTS} for name, count in counts.items()}
+    kept = {name: new.get(name) or old[name] for name in BASES if name in new or name in old}
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(count)}" for name, count in kept.items())
+    RECORD.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
-def campaign(seeds: int, jobs: int, only: str, *, every: bool) -> int:
-    """Print what is asked for, and the counts; the exit status is 1 where a survivor has no explanation."""
-    counts: Counter[tuple[str, str]] = Counter()
-    reasons: Counter[str] = Counter()
+def campaign(seeds: int, jobs: int, only: str, *, every: bool, record: bool = False) -> int:
+    """Print what is asked for, and the counts; `record` writes them down for the page. The exit status is 1 where a
+    survivor has no explanation.
+    """
     bases = [base for name, base in present().items() if only in name]
-    for trial in trials(bases, seeds, jobs):
-        counts[trial.base, trial.verdict] += 1
+    build(bases, jobs)
+    tasks = [(base, change) for base in bases for change in chosen(base, seeds)]
+    counts = {base.name: Counter[str]() for base in bases}
+    reasons: Counter[str] = Counter()
+    left = Counter(base.name for base, _ in tasks)
+    print(_row("", VERDICTS), flush=True)
+    for (base, _), trial in shared(_judge, tasks, jobs):
+        counts[base.name][trial.verdict] += 1
         if trial.verdict == "explained":
             reasons[trial.told] += 1
         if every or trial.verdict == "UNEXPLAINED":
             print(trial.line(), flush=True)
-    print(f"\n{'':<16}" + "".join(f"{verdict:>12}" for verdict in VERDICTS))
-    for base in bases:
-        print(f"{base.name:<16}" + "".join(f"{counts[base.name, verdict]:>12}" for verdict in VERDICTS))
+        left[base.name] -= 1
+        if not left[base.name]:
+            print(_row(base.name, [counts[base.name][verdict] for verdict in VERDICTS]), flush=True)
+    if record:
+        _record(counts)
     print("\nSurvivors, by reason:")
     for why, count in reasons.most_common():
         print(f"{count:>4}  {why}")
-    total, told = sum(counts.values()), {verdict: 0 for verdict in VERDICTS}
-    for (_, verdict), count in counts.items():
-        told[verdict] += count
+    told = sum(counts.values(), Counter[str]())
     print(
-        f"\nchanges {total}: by a rule {told['rule']}, by the result {told['result']}, formal {told['formal']}, "
+        f"\nchanges {told.total()}: by a rule {told['rule']}, by the result {told['result']}, formal {told['formal']}, "
         f"survivors explained {told['explained']}, unexplained {told['UNEXPLAINED']}"
     )
     return 1 if told["UNEXPLAINED"] else 0
+
+
+def _row(name: str, cells: Iterable[object]) -> str:
+    return f"{name:<16}" + "".join(f"{cell!s:>12}" for cell in cells)

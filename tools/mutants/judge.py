@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from tools.mutants.base import Base
 from tools.mutants.bases import BASES, present
 from tools.mutants.mutant import Mutant, caught
 from tools.mutants.outcome import Outcome
+from tools.mutants.pool import build, shared
 from tools.mutants.table import MUTANTS
 
 RUNS = (
@@ -20,9 +17,10 @@ RUNS = (
     *(("starve", victim) for victim in range(4)),
 )
 RIGHT_RUNS = (
-    *(("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 0), ("random", 1), ("adversarial", 0)),
-    *(("split", 0), ("late-read", 0), ("starve", 0), ("starve", 1)),
+    *(("eager", 0), ("lazy", 0), ("adversarial", 0), ("random", 1), ("starve", 0), ("newest-first", 0)),
+    *(("late-read", 0), ("random", 0), ("split", 0), ("starve", 1)),
 )
+RIGHT_EACH = 20  # runs of each kernel as it is, over its cases; at least 4 of each case
 
 
 @dataclass(frozen=True)
@@ -49,44 +47,24 @@ def judge(mutant: Mutant) -> tuple[bool, Outcome]:
 
 
 def right_runs(bases: dict[str, Base]) -> list[Right]:
-    """Kernels as they are, over cases, completions and seeds."""
-    return [
-        Right(name, case, completion, seed)
-        for name, base in bases.items()
-        for case in range(base.cases)
-        for completion, seed in RIGHT_RUNS
-    ]
+    """Kernels as they are, over cases, completions and seeds: each case eagerly, and under as many others as make up
+    the number of runs of its kernel; the cases take different ones.
+    """
+    found = []
+    for name, base in bases.items():
+        others, rounds = len(RIGHT_RUNS) - 1, min(len(RIGHT_RUNS), max(4, RIGHT_EACH // base.cases)) - 1
+        for case in range(base.cases):
+            chosen = [0, *(1 + (case * rounds + place) % others for place in range(rounds))]
+            found += [Right(name, case, *RIGHT_RUNS[number]) for number in chosen]
+    return found
 
 
-_TASKS: list[Mutant | Right] = []  # by number: an edit is a closure, which does not travel between processes
-
-
-def _run(number: int) -> tuple[bool, Outcome]:
-    task = _TASKS[number]
+def _run(task: Mutant | Right) -> tuple[bool, Outcome]:
     if isinstance(task, Mutant):
         return judge(task)
     base = BASES[task.base]
     outcome = base.run(base.text(task.case), task.case, completion=task.completion, seed=task.seed, strict=False)
     return outcome.clean, outcome
-
-
-def _results(tasks: list[Mutant | Right], jobs: int) -> Iterator[tuple[Mutant | Right, bool, Outcome]]:
-    _TASKS[:] = tasks
-    with get_context("fork").Pool(jobs) as pool:
-        results = pool.imap(_run, range(len(tasks)))
-        for done, (task, (good, outcome)) in enumerate(zip(tasks, results, strict=True), 1):
-            if sys.stderr.isatty():
-                print(f"\r{done}/{len(tasks)} ", end="", file=sys.stderr, flush=True)
-            yield task, good, outcome
-
-
-def build(bases: dict[str, Base], jobs: int) -> None:
-    """Compile all kernels, and find out how each is launched, before the processes part."""
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda base: base.ptx, bases.values()))
-    for base in bases.values():
-        for case in range(base.cases):
-            base.prepare(case, 0)
 
 
 def whole(jobs: int, only: str) -> int:
@@ -95,11 +73,11 @@ def whole(jobs: int, only: str) -> int:
     mutants = [mutant for mutant in MUTANTS if mutant.base in bases]
     for name in BASES.keys() - present().keys():
         print(f"{name} is not there: `make peers` fetches it", flush=True)
-    build(bases, jobs)
+    build(bases.values(), jobs)
     hits = equivalent = alarms = 0
     rights = right_runs(bases)
     tasks: list[Mutant | Right] = [*mutants, *rights]
-    for task, good, outcome in _results(tasks, jobs):
+    for task, (good, outcome) in shared(_run, tasks, jobs):
         if isinstance(task, Right):
             alarms += not good
             if not good:

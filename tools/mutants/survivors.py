@@ -147,6 +147,36 @@ SURVIVORS = (
         r"later: fence\.acq_rel\.gpu #1 than st\.shared\.u32",
         "the barrier that hands on what the fence acquired follows both",
     ),
+    Survivor(
+        "scaled", "scaled", "a store to global memory moves past `tcgen05.wait::ld` or the barrier after it",
+        r"(later: tcgen05\.wait::ld\S* #0 than st\.global\S*|earlier: bar\.sync #1 than st\.global\S*)",
+        "nobody reads what is stored; a register's use waits for its load, and the columns are given back after both",
+    ),
+    Survivor(
+        "relay", "relay", "`fence.mbarrier_init` is left out",
+        r"leave out: fence\.mbarrier_init\S* #0",
+        "the arrive at the cluster's barrier that follows is a release; the fence is for `.relaxed` ones (MB-42)",
+    ),
+    Survivor(
+        "relay", "relay", "a cluster's barrier and an access to global memory change places",
+        r"(later: barrier\.cluster\.wait\S* #0 than ld\.global\.u32"
+        r"|earlier: barrier\.cluster\.arrive\S* #1 than st\.global\.u32)",
+        "nobody writes the input, and nobody reads the output; the barriers are about shared memory",
+    ),
+    Survivor(
+        "dependent", "dependent", "`griddepcontrol.launch_dependents` is left out, or stands elsewhere",
+        r"(leave out: griddepcontrol\.launch_dependents #0"
+        r"|later: griddepcontrol\.launch_dependents #0 than ld\.global\S*"
+        r"|later: griddepcontrol\.wait #1 than griddepcontrol\.launch_dependents"
+        r"|earlier: griddepcontrol\.launch_dependents #0 than griddepcontrol\.wait)",
+        "it says when the next grid may start, and orders no memory: that grid's own wait is for the end of this one",
+    ),
+    Survivor(
+        "dependent", "dependent", "`griddepcontrol.wait` and the count of bytes change places",
+        r"(later: mbarrier\.arrive\.expect_tx\S* #0 than griddepcontrol\.wait"
+        r"|earlier: griddepcontrol\.wait #0 than mbarrier\.arrive\.expect_tx\S*)",
+        "the mbarrier is the CTA's own; the wait stands before the copy in both orders",
+    ),
 )  # fmt: skip
 
 
