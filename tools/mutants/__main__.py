@@ -25,7 +25,7 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("table", "random"), default="table")
-    parser.add_argument("--only", default="", metavar="TEXT", help="kernels whose name holds TEXT")
+    parser.add_argument("--only", default="", metavar="TEXT", help="the kernel TEXT, or those whose name holds it")
     parser.add_argument("--jobs", type=int, default=min(8, os.cpu_count() or 1), metavar="N", help="processes")
     parser.add_argument("--seeds", type=int, default=200, metavar="N", help="of random: changes of each kernel")
     parser.add_argument("--all", action="store_true", help="of random: print every change, not survivors alone")

@@ -35,6 +35,7 @@ class Base(ABC):
     about: str  # what it is, for a reader
     cases: int
     foreign = False  # whether another compiler wrote it
+    hangs: tuple[tuple[str, int], ...] = ()  # completions and seeds under which it deadlocks as it is, and rightly
 
     @abstractmethod
     def text(self, case: int) -> str:

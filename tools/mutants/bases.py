@@ -33,3 +33,9 @@ BASES = {base.name: base for base in (*EMITTED, *HAND, *FOREIGN)}
 def present() -> dict[str, Base]:
     """Those that this machine can have."""
     return {name: base for name, base in BASES.items() if not base.missing()}
+
+
+def named(only: str) -> dict[str, Base]:
+    """Those of them whose name is a text; or, where none is, whose name holds it."""
+    bases = present()
+    return {only: bases[only]} if only in bases else {name: base for name, base in bases.items() if only in name}

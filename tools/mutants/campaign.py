@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tools.mutants.base import Base
-from tools.mutants.bases import BASES, present
+from tools.mutants.bases import BASES, named
 from tools.mutants.outcome import Outcome
 from tools.mutants.pool import build, shared
 from tools.mutants.sites import Change, changes
@@ -61,7 +61,7 @@ def judge(base: Base, change: Change) -> Trial:
     """Run one change under every completion until something tells of it."""
     formal: set[str] = set()
     results = ""
-    for number, (completion, seed) in enumerate(RUNS):
+    for number, (completion, seed) in enumerate(run for run in RUNS if run not in base.hangs):
         if results and number >= RUNS_OF_RESULT:
             break
         outcome = base.run(change.text, completion=completion, seed=seed)
@@ -111,7 +111,7 @@ def campaign(seeds: int, jobs: int, only: str, *, every: bool, record: bool = Fa
     """Print what is asked for, and the counts; `record` writes them down for the page. The exit status is 1 where a
     survivor has no explanation.
     """
-    bases = [base for name, base in present().items() if only in name]
+    bases = list(named(only).values())
     build(bases, jobs)
     tasks = [(base, change) for base in bases for change in chosen(base, seeds)]
     counts = {base.name: Counter[str]() for base in bases}

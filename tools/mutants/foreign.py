@@ -27,9 +27,14 @@ TVM_FLAGS = ("-O3", "--use_fast_math")  # as TVM itself compiles
 
 
 class Tvm(Base):
-    """What TVM makes of a spec, one text for each shape."""
+    """What TVM makes of a spec, one text for each shape.
+
+    All four warps wait for the MMAs of every K tile, and nothing holds the issuing one back for the others. A warp that
+    misses two phases sees the parity that it saw before, and waits for ever.
+    """
 
     foreign = True
+    hangs = (("starve", 1), ("starve", 2), ("starve", 3))
 
     def __init__(self, name: str, spec: Gemm, shapes: tuple[Shape, ...]) -> None:
         self.name = name

@@ -66,7 +66,7 @@ SURVIVORS = (
         "together there",
     ),
     Survivor(
-        "roles, takeover", "roles|takeover", "the elected lane arrives before `bar.warp.sync`",
+        "roles, pair, takeover", "roles|pair|takeover", "the elected lane arrives before `bar.warp.sync`",
         r"(later: bar\.warp\.sync #1 than mbarrier\.arrive\S*|earlier: mbarrier\.arrive\S* #0 than bar\.warp\.sync)",
         "a limit of the checks: what lanes have done together counts as done by each of them (docs/checks.md)",
     ),
@@ -74,6 +74,11 @@ SURVIVORS = (
         "roles", "roles", "`tcgen05.wait::ld` and `bar.warp.sync` change places",
         r"(later: tcgen05\.wait::ld\S* #0 than bar\.warp\.sync|earlier: bar\.warp\.sync #1 than tcgen05\.wait::ld\S*)",
         "both stand between the loads and the arrive, and the wait brings the lanes together too",
+    ),
+    Survivor(
+        "step 4, step 5", "step [45]", "all lanes wait for the last bulk group, where the elected one had to",
+        r"leave out: elect\.sync #3",
+        "the others have no groups and wait for nothing",
     ),
     Survivor(
         "step 6", "step 6.*", "all lanes wait for bulk groups, where the elected one had to",
