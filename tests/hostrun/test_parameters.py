@@ -26,6 +26,8 @@ PTX = """\
 }
 .entry bare
 .maxntid 96
+.explicitcluster
+.reqnctapercluster 4, 2
 {
 	ret;
 }
@@ -53,6 +55,11 @@ def test_launch_bounds() -> None:
         "none": 1024,
         "bare": 96,
     }
+
+
+def test_required_clusters() -> None:
+    tables = parameter_tables(PTX)
+    assert [tables[name].cluster for name in ("none", "bare")] == [(1, 1, 1), (4, 2, 1)]
 
 
 def test_unknown_parameter_form_is_refused() -> None:

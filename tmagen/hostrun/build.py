@@ -171,6 +171,7 @@ def kernel_lines(tables: dict[str, ParameterTable], cubin: Cubin, arch: str) -> 
                 arch,
                 str(table.max_threads),
                 str(static[name]),
+                *map(str, table.cluster),
                 *(f"{p.offset}:{p.size}" for p in table.parameters),
             ]
         )

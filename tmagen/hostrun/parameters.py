@@ -11,6 +11,7 @@ from tmagen.hostrun.errors import NotModelledError
 
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?([^{]*)\{")
 _LAUNCH_BOUND = re.compile(r"\.(?:maxntid|reqntid)\s+(\d+(?:\s*,\s*\d+)*)")
+_CLUSTER = re.compile(r"\.reqnctapercluster\s+(\d+(?:\s*,\s*\d+)*)")
 _PARAM = re.compile(
     r"\.param(?:\s+\.align\s+(?P<align>\d+))?\s+\.(?P<type>[bsuf]\d+)"
     r"(?:\s+\.ptr(?:\s+\.\w+)*(?:\s+\.align\s+\d+)?)?\s+(?P<name>[\w$]+)(?:\[(?P<count>\d+)\])?$"
@@ -34,6 +35,7 @@ class ParameterTable:
     kernel: str
     parameters: tuple[Parameter, ...]
     max_threads: int = 1024  # per CTA: the launch bound
+    cluster: tuple[int, int, int] = (1, 1, 1)  # CTAs, of a launch that names no cluster
 
     @property
     def size(self) -> int:
@@ -49,7 +51,9 @@ def parameter_tables(ptx: str) -> dict[str, ParameterTable]:
     says for an array (PTX ISA, parameter state space). Raises NotModelledError for a declaration of another form.
     """
     return {
-        match[1]: ParameterTable(match[1], tuple(_parameters(match[2] or "")), _launch_bound(match[3]))
+        match[1]: ParameterTable(
+            match[1], tuple(_parameters(match[2] or "")), _launch_bound(match[3]), _required_cluster(match[3])
+        )
         for match in _ENTRY.finditer(_without_comments(ptx))
     }
 
@@ -61,6 +65,13 @@ def _without_comments(ptx: str) -> str:
 def _launch_bound(directives: str) -> int:
     bound = _LAUNCH_BOUND.search(directives)
     return prod(map(int, bound[1].split(","))) if bound else 1024
+
+
+def _required_cluster(directives: str) -> tuple[int, int, int]:
+    """What `__cluster_dims__` asks for (PTX ISA, `.reqnctapercluster`)."""
+    required = _CLUSTER.search(directives)
+    x, y, z = (*map(int, required[1].split(",")), 1, 1)[:3] if required else (1, 1, 1)
+    return x, y, z
 
 
 def _parameters(declarations: str) -> list[Parameter]:

@@ -92,6 +92,43 @@ def test_the_last_to_arrive_reads_what_all_have_written(before: str, after: str,
     assert rules(body, grid=4, threads=1) == fired
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "fired"),
+    [
+        (GPU + SYNC, SYNC + GPU, set()),
+        ("membar.gl;\n" + SYNC, SYNC + "membar.gl;\n", set()),
+        (SYNC, SYNC + GPU, {"RC-02"}),
+        (one(GPU, 6) + SYNC, SYNC + GPU, {"RC-02"}),
+        (GPU + SYNC, SYNC, {"RC-02"}),
+        (GPU, SYNC + GPU, {"RC-02"}),
+        (SYNC + GPU, SYNC + GPU, set()),
+    ],
+    ids=["by all", "membar", "none before", "one before", "none after", "no barrier before", "barrier first"],
+)
+def test_all_threads_fence_and_one_counts(before: str, after: str, fired: set[str]) -> None:
+    """Split-K as it is written: partial results, `__threadfence()` by all, a barrier, one atomic; the last adds up, and
+    sets the counter back by a plain store. With the barrier first, the fence of the one that counts is enough.
+    """
+    count = (
+        "setp.ne.u32 %p6, %r0, 0;\n@%p6 bra $counted;\natom.global.add.u32 %r40, [%rd1+4096], 1;\n"
+        "st.shared.b32 [%r90], %r40;\n$counted:\n"
+    )
+    word = "mov.u32 %r50, %ctaid.x;\nmad.lo.u32 %r51, %r50, 512, 0;\nmul.wide.u32 %rd30, %r51, 1;\n"
+    word += "add.s64 %rd32, %rd1, %rd30;\nmul.wide.u32 %rd33, %r0, 4;\nadd.s64 %rd31, %rd32, %rd33;\n"
+    last = "ld.shared.b32 %r41, [%r90];\nsetp.ne.u32 %p4, %r41, 2;\n@%p4 bra $done;\n"
+    add = "add.s64 %rd34, %rd1, %rd33;\nld.global.b32 %r42, [%rd34];\nld.global.b32 %r43, [%rd34+512];\n"
+    reset = "@!%p6 st.global.b32 [%rd1+4096], 0;\n$done:\n"
+    head, tail = after.split(SYNC)
+    body = f"{word}st.global.b32 [%rd31], %r0;\n{before}{count}{head}{SYNC}{last}{tail}{add}{reset}"
+    assert rules(body, grid=3) == fired
+
+
+def test_lanes_that_part_and_meet_keep_one_record_of_a_fence() -> None:
+    """What was known at a fence is not kept twice for each time that lanes part."""
+    body = "".join(f"{one('st.shared.b32 [%r90], 1;', i)}bar.warp.sync -1;\n" for i in range(10, 37))
+    assert rules(f"atom.global.add.u32 %r40, [%rd1+4096], 1;\n{GPU}{body}", threads=32) == set()
+
+
 def test_order_is_handed_on_from_cta_to_cta() -> None:
     """CTA 1 waits for CTA 0, CTA 2 for CTA 1, and reads what CTA 0 wrote."""
 

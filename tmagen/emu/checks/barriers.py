@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmagen.emu.checks.clocks import ORDER, SCOPE, TENSOR, Clocks, Lanes, Vector
+from tmagen.emu.checks.clocks import ORDER, SCOPE, TENSOR, Clocks, Fences, Lanes, Observed, Vector, gathered_sights
 from tmagen.emu.checks.flags import Publication, masked
 from tmagen.emu.state.barriers import NamedBarrier
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
@@ -179,9 +179,13 @@ class WatchedClusterBarrier(ClusterBarrier):
 
 
 class WatchedNamed(NamedBarrier):
-    """A named barrier: those who synchronise learn what all participants knew."""
+    """A named barrier: those who synchronise learn what all participants knew. Fences are handed on too: a flag that
+    one thread writes after the barrier tells of what others wrote before fences of their own, and what it has read is
+    acquired by fences of theirs after it. Fences with .sc are in one order with those of the other side (PTX ISA,
+    "Fence-SC"), and split-K kernels have all threads fence and one count.
+    """
 
-    __slots__ = ("arrivals", "before", "gathered", "number", "reduces", "syncing", "watch")
+    __slots__ = ("arrivals", "before", "fences", "gathered", "number", "observed", "reduces", "syncing", "watch")
 
     def __init__(self, watch: Watch, number: int) -> None:
         super().__init__()
@@ -190,6 +194,8 @@ class WatchedNamed(NamedBarrier):
         self.gathered: Vector | None = None
         self.reduces = False  # whether those who have arrived in this phase take part in a reduction
         self.syncing: list[Lanes] = []
+        self.fences: list[Fences] = []  # of those who have arrived
+        self.observed: list[Observed] = []
         # (component, clock) of each arrival of this phase, and of the one before
         self.arrivals: list[tuple[int, int]] = []
         self.before: list[tuple[int, int]] = []
@@ -205,6 +211,10 @@ class WatchedNamed(NamedBarrier):
         else:
             np.maximum(self.gathered, agent.vector, out=self.gathered)
         self.arrivals.append((agent.component, agent.known[agent.component]))
+        if agent.released:
+            self.fences.append(agent.released)
+        if agent.observed:
+            self.observed.append(agent.observed)
         self.watch.tick(agent)
         if syncs:
             self.syncing.append(agent)
@@ -220,6 +230,16 @@ class WatchedNamed(NamedBarrier):
             for agent in self.syncing:
                 agent.join(gathered)
                 agent.fenced = False
+        if self.fences:
+            released = self.watch.clocks.gathered(self.fences)
+            for agent in self.syncing:
+                agent.released = released
+            self.fences = []
+        if self.observed:
+            observed = gathered_sights(self.observed)
+            for agent in self.syncing:
+                agent.observed = observed
+            self.observed = []
         self.gathered, self.syncing = None, []
         self.before, self.arrivals = self.arrivals, []
         return super().release()

@@ -13,7 +13,7 @@ that a fence has released to those who read tensor maps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,10 @@ ORDER, SHARED, GLOBAL, TENSOR, SCOPE, MAPS = range(6)
 ROWS = 6
 _MOST_OBSERVED = 64
 Vector = npt.NDArray[np.int64]
+Fences = tuple[tuple[int, Vector], ...]
+"""What was known at fences that release: (scope, vector)."""
+Observed = tuple[tuple[Any, int], ...]
+"""What relaxed loads have seen, and nobody has acquired yet: (publication, scope)."""
 
 
 class Holder(Protocol):
@@ -72,11 +76,34 @@ class Clocks:
         wide[:, :columns] = vector.reshape(ROWS, columns)
         return wide.reshape(-1)
 
+    def gathered(self, fences: Sequence[Fences]) -> Fences:
+        """What threads that have met knew at their fences: one vector for each scope, which stays the same object where
+        all had the same.
+        """
+        found: dict[int, Vector] = {}
+        for scope, vector in (entry for each in fences for entry in each):
+            other = found.get(scope)
+            if other is None:
+                found[scope] = vector
+            elif other is not vector:
+                found[scope] = np.maximum(self.fitted(other), self.fitted(vector))
+        return tuple(found.items())
+
     def widened(self, vector: Vector, capacity: int) -> Vector:
         """A vector with room for more components."""
         wide = np.zeros((ROWS, capacity), np.int64)
         wide[:, : self.capacity] = vector.reshape(ROWS, self.capacity)
         return wide.reshape(-1)
+
+
+def gathered_sights(observed: Sequence[Observed]) -> Observed:
+    """What threads that have met had seen, the last of it."""
+    found: dict[int, tuple[Any, int]] = {}
+    for publication, scope in (entry for each in observed for entry in each):
+        other = found.get(id(publication))
+        if other is None or other[1] < scope:
+            found[id(publication)] = (publication, scope)
+    return tuple(found.values())[-_MOST_OBSERVED:]
 
 
 class Lanes:
@@ -92,8 +119,8 @@ class Lanes:
         self.mask = mask
         self.component = component
         self.adopt(vector)
-        self.released: tuple[tuple[int, Vector], ...] = ()  # (scope, what was known) at the last fences that release
-        self.observed: tuple[tuple[Any, int], ...] = ()  # (publication, scope) seen by relaxed loads, not acquired yet
+        self.released: Fences = ()  # the last ones
+        self.observed: Observed = ()
         self.inits: Vector | None = None  # up to which clocks of other threads their mbarrier.init is visible
         self.fenced = True  # a tcgen05.fence::after_thread_sync has followed the last wait
 
@@ -219,9 +246,10 @@ class WarpLanes:
                     first.join(other.vector)
                     first.mask |= other.mask
                     first.learn_inits(other.inits)
-                    first.released += other.released
-                    for publication, scope in other.observed:
-                        first.observe(publication, scope)
+                    if first.released is not other.released:
+                        first.released = self.clocks.gathered((first.released, other.released))
+                    if first.observed is not other.observed:
+                        first.observed = gathered_sights((first.observed, other.observed))
                     first.fenced = first.fenced and other.fenced
                     self.groups.remove(other)
                     self._free.append(other.component)

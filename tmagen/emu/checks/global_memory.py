@@ -277,8 +277,12 @@ class GlobalShadow:
         if not before.any():
             return
         for number in np.unique(before).tolist():
-            for member in self._members(number) if number else ():
-                self._compare(watch, agent, second, self._access(member), hazard, before == number, shadow)
+            accesses = [self._access(member) for member in self._members(number)] if number else []
+            counted = len(accesses) > 1 and any(_has_counted(watch, agent, access) for access in accesses)
+            for first in accesses:
+                if counted and first is not None and first.strong and first.cluster != watch.number:
+                    continue
+                self._compare(watch, agent, second, first, hazard, before == number, shadow)
 
     def _compare(
         self, watch: Watch, agent: Lanes, second: Access, first: Access | None, hazard: str, hit: Any, shadow: _Shadow
@@ -356,3 +360,17 @@ class GlobalShadow:
                     first = self._access(self._members(number)[-1]) if number else note
                     if first is None or first.cluster != note.cluster:
                         self._across(watch, agent, first, note, "RAW", before == number, shadow)
+
+
+def _has_counted(watch: Watch, agent: Lanes, access: Access | None) -> bool:
+    """Whether an access is an atomic of this cluster that a thread is ordered after. It has seen the strong accesses
+    of earlier clusters at its place, so the thread is ordered after those too (PTX ISA, "Causality Order": what an
+    operation observes comes before what follows it): the last to arrive may set a counter back by a plain store.
+    """
+    return (
+        access is not None
+        and access.kind == "atom"
+        and access.cluster == watch.number
+        and access.site.instruction.parts[0] != "red"
+        and bool(agent.known[access.component] >= access.clock)
+    )

@@ -77,11 +77,12 @@ std::string pack(const std::vector<Parameter>& parameters, void** arguments) {
 
 }  // namespace
 
-cudaError_t launch(const void* function, const LaunchShape& shape, void** arguments) {
+cudaError_t launch(const void* function, LaunchShape shape, void** arguments) {
   const Lock lock(state().mutex);
   Kernel* kernel = find_kernel(function);
   if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
   const Description& code = description_of(*kernel);
+  if (!shape.names_cluster) shape.cluster = code.cluster;
   Stream* stream = find_stream(shape.stream);
   const cudaError_t error = check(*kernel, code, shape, stream);
   if (error == cudaSuccess && stream->capturing) ++stream->captured;
@@ -124,6 +125,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
         break;
       case cudaLaunchAttributeClusterDimension:
         shape.cluster = dim3(attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z);
+        shape.names_cluster = true;
         break;
       case cudaLaunchAttributeCooperative:
         attributes.number("cooperative", attribute.val.cooperative);

@@ -13,10 +13,11 @@ struct LaunchShape {
   std::size_t smem_bytes;  // dynamic
   cudaStream_t stream;
   std::string attributes;  // of cudaLaunchKernelExC, other than the cluster: a JSON object's members
+  bool names_cluster = false;
 };
 
 // Checks a launch as the CUDA runtime does and records it. `function` is a host function or a kernel handle.
-cudaError_t launch(const void* function, const LaunchShape& shape, void** arguments);
+cudaError_t launch(const void* function, LaunchShape shape, void** arguments);
 
 }  // namespace standin
 

@@ -60,7 +60,8 @@ bool configure(State& state, const std::string& line) {
   if (what != "kernel") return false;
   std::string name;
   Description code;
-  words >> name >> code.arch >> code.max_threads >> code.static_smem_bytes;
+  words >> name >> code.arch >> code.max_threads >> code.static_smem_bytes >> code.cluster.x >> code.cluster.y >>
+      code.cluster.z;
   if (words.fail()) return false;
   Parameter parameter;
   for (char colon = ':'; words >> parameter.offset >> colon >> parameter.size && colon == ':';)

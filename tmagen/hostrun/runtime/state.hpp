@@ -34,6 +34,7 @@ struct Description {
   std::string arch;  // the one that it is compiled for, such as "sm_100a"
   int max_threads = 1024;  // per block, its launch bound
   std::size_t static_smem_bytes = 0;
+  dim3 cluster{1, 1, 1};  // of a launch that names none: __cluster_dims__
   std::vector<Parameter> parameters;
 };
 
