@@ -196,7 +196,7 @@ FAULTS = (
                 "mbarrier.arrive.shared::cta.b64 _, [remote];",
             ),
         ),
-        ("MB-11", "is in the CTA of rank"),
+        ("MB-12", "the memory of another CTA"),
         "ptx::mbarrier_arrive_remote(&smem.empty[stage], ",
     ),
     Fault(

@@ -21,7 +21,7 @@ from tmagen.emu.state.convergence import Fragment, lane_set, pick
 from tmagen.emu.state.engine import COPY, TENSOR
 from tmagen.emu.state.issue import check_bulk, map_of, signed_coords
 from tmagen.emu.state.mbarrier import RANK_SHIFT, barrier_at, mbar_arrive, mbar_complete, mbar_drop, mbar_expect
-from tmagen.emu.state.transfer import BoxLoad, SpanLoad, constant
+from tmagen.emu.state.transfer import BoxLoad, SpanLoad, SpanReduction, constant
 
 _WITHIN = (1 << RANK_SHIFT) - 1
 
@@ -240,7 +240,7 @@ def red_async(frag: Fragment, cta: Any, address: Any, nbytes: int, combine: Any,
             return np.array([new], cell.dtype).view(np.uint8)
 
         alive = partial(check_alive, cta, receiver)
-        copy = SpanLoad(
+        copy = SpanReduction(
             receiver, receiver, place, nbytes, combined, at & _WITHIN, phase, "red.async", alive, align=nbytes
         )
         cta.engine.issue(frag, lane, COPY, copy)

@@ -149,6 +149,15 @@ class SpanLoad(Load):
         return self.dst, self.nbytes
 
 
+class SpanReduction(SpanLoad):
+    """A copy that combines with what is there when it takes effect: nothing else may be there until then."""
+
+    __slots__ = ()
+
+    def spoil(self, value: int) -> None:
+        """Its destination is read."""
+
+
 def write_box(cta: Any, tmap: TensorMap, dst: int, coords: tuple[int, ...]) -> int:
     """Fill a box of a CTA's shared memory; the bytes that an mbarrier is told of."""
     if cta.mma_queue:
