@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
@@ -11,7 +12,7 @@ from tmagen.emu.state.convergence import Warp
 _VAIN = 2  # rounds in which everyone looks at memory and goes on to look again
 
 
-class Schedule:
+class Schedule(ABC):
     """The warps of one cluster. In rounds: `turns` of the warps at the front of the queue run, each once."""
 
     holds_back = False
@@ -20,11 +21,11 @@ class Schedule:
     def __init__(self, cluster: Any, seed: int) -> None:
         self.cluster = cluster
 
+    @abstractmethod
     def turns(self, queue: deque[Warp]) -> int:
         """A round begins: put the warps in order; how many of them have a turn."""
-        raise NotImplementedError
 
-    def ends(self, turns: int, looks: int) -> None:
+    def ends(self, turns: int, looks: int) -> None:  # noqa: B027 (most have nothing to learn)
         """A round of `turns` has ended, with `looks` at memory that may have been in vain."""
 
 
@@ -58,9 +59,9 @@ class Favouring(Schedule):
         super().__init__(cluster, seed)
         self._vain = 0
 
+    @abstractmethod
     def place(self, warp: Warp) -> int:
         """Lower runs first."""
-        raise NotImplementedError
 
     def turns(self, queue: deque[Warp]) -> int:
         places = sorted([(self.place(warp), number, warp) for number, warp in enumerate(queue)], key=_order)

@@ -7,6 +7,7 @@ store into global memory can `read` its source before it `land`s. Both say which
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from tmagen.emu.state.mbarrier import complete_bytes
 from tmagen.emu.tensormap import TensorMap
 
 
-class Load:
+class Load(ABC):
     """A copy into a CTA's shared memory."""
 
     __slots__ = ()
@@ -29,17 +30,17 @@ class Load:
     def __call__(self) -> None:
         self.tell(self.move())
 
+    @abstractmethod
     def move(self) -> int:
         """Write the bytes; how many the mbarrier is told of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tell(self, nbytes: int) -> None:
         """The mbarrier learns of them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def region(self) -> tuple[int, int]:
         """First shared address, and bytes from there on, that hold all that is written."""
-        raise NotImplementedError
 
     def spoil(self, value: int) -> None:
         """Give every byte that will be written a value: from now on nobody may read what was there."""
@@ -169,7 +170,7 @@ def write_box(cta: Any, tmap: TensorMap, dst: int, coords: tuple[int, ...]) -> i
     return tma.load(tmap, cta.memory, cta.smem, dst, coords)
 
 
-class Store:
+class Store(ABC):
     """A copy or a reduction out of a CTA's shared memory into global memory."""
 
     __slots__ = ("cta", "image")
@@ -201,16 +202,17 @@ class Store:
         self.write(self.image)
         self.image = None
 
+    @abstractmethod
     def write(self, smem: Bytes) -> None:
-        raise NotImplementedError
+        """Put the bytes of `smem`, as it was when it was read, where they go."""
 
+    @abstractmethod
     def source(self) -> tuple[int, int]:
         """First shared address, and bytes, of what is read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def target(self) -> npt.NDArray[Any] | None:
         """What is written, in place; None for nothing. Raises EmulatorError where that cannot be."""
-        raise NotImplementedError
 
 
 class BoxStore(Store):
