@@ -10,7 +10,7 @@ from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Instruction
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 def _numbers(cx: BlockEmitter, ins: Instruction) -> tuple[str, str]:

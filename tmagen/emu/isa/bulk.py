@@ -11,7 +11,7 @@ from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Addr, Instruction, Operand, Vec
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 RANKS = {"1d": 1, "2d": 2, "3d": 3, "4d": 4, "5d": 5}
 

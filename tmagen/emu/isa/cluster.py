@@ -15,7 +15,7 @@ from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Instruction, Vec
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 @instruction("barrier.cluster.arrive", pure=False, dests=0, collective=True)

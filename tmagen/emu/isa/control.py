@@ -11,7 +11,7 @@ from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Instruction, Sym
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 @instruction("bra", pure=False, dests=0)

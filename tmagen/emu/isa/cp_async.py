@@ -11,7 +11,7 @@ from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Instruction, Reg
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 @instruction("cp.async.ca", "cp.async.cg", pure=False, dests=0)

@@ -15,7 +15,7 @@ from tmagen.emu.module import Instruction
 from tmagen.emu.tensormap import NBYTES
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 _PLAIN = {
     "global_address": 64, "rank": 32, "elemtype": 32, "interleave_layout": 32, "swizzle_mode": 32,

@@ -12,7 +12,7 @@ from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Instruction, Operand, Vec
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 def _parse(cx: BlockEmitter, ins: Instruction, opcode: str, place: Operand, registers: Operand) -> tuple[str, bool]:

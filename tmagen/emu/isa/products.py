@@ -11,7 +11,7 @@ from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Instruction, Operand, Vec
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 # Shape -> types of A and B; rows of A are 32 bytes.
 _INPUTS = {

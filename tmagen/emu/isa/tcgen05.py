@@ -15,7 +15,7 @@ from tmagen.emu.module import Addr, Instruction, Reg, Vec
 from tmagen.emu.tmem_copy import SHAPES as COPIES
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
 

@@ -12,7 +12,7 @@ from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Instruction, Operand, Pair, Sink
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 def members(cx: BlockEmitter, mask: Operand) -> None:

@@ -16,7 +16,7 @@ from tmagen.emu.wgmma import Form as MmaForm
 from tmagen.emu.wgmma import registers_of_d
 
 if TYPE_CHECKING:
-    from tmagen.emu.compile import BlockEmitter
+    from tmagen.emu.compile_text import BlockEmitter
 
 
 def _aligned(ins: Instruction, opcode: str) -> None:
