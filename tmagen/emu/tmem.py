@@ -21,6 +21,10 @@ F32 = npt.NDArray[np.float32]
 Index = npt.NDArray[np.intp]
 
 LANES = 128
+LANES_OF_A_PAIR = 128
+"""The bit of a lane field that a B200 ignores in tcgen05.ld and st: kernels of pairs set it in the odd CTA, as if lanes
+128 to 255 were its, and read their own lanes (gau-nernst/learn-cuda, 02e_matmul_sm100, validated there). The PTX ISA has
+no such lanes."""
 COLUMNS = 512
 POISON = 0xFF
 """The byte that words hold before anything is written: NaN in every format."""
@@ -162,9 +166,9 @@ class Tmem:
         """Check an access; return its first physical lane and its first column."""
         where = _fragment(shape, num, split)
         field, column = address >> 16, address & 0xFFFF
-        quadrant, within = divmod(field, 32)
+        quadrant, within = divmod(field & ~LANES_OF_A_PAIR, 32)
         own = warp % 4
-        if field >= LANES or quadrant not in (0, own):
+        if quadrant not in (0, own):
             raise Fault(
                 f"{what} at lane {field} by warp {warp}, which may access lanes {32 * own} to {32 * own + 31}",
                 rule="TL-02",

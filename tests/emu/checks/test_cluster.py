@@ -32,8 +32,14 @@ BOTH = {"grid": 2, "cluster": 2, "threads": 32}
 
 @pytest.mark.parametrize(
     ("between", "fired"),
-    [(ARRIVE + WAIT, set()), (RELAXED + WAIT, {"RC-01"}), (SYNC, {"RC-01", "CB-06"})],
-    ids=["barrier", "relaxed barrier", "barrier of the CTA"],
+    [
+        (ARRIVE + WAIT, set()),
+        (RELAXED + WAIT, {"RC-01"}),
+        ("fence.acq_rel.cluster;\n" + RELAXED + WAIT, set()),
+        ("fence.acq_rel.cta;\n" + RELAXED + WAIT, {"RC-01"}),
+        (SYNC, {"RC-01", "CB-06"}),
+    ],
+    ids=["barrier", "relaxed barrier", "fence and relaxed barrier", "fence of the CTA", "barrier of the CTA"],
 )
 def test_shared_memory_of_a_peer(between: str, fired: set[str]) -> None:
     assert rules(PEER + FILL + between + READ_PEER + ARRIVE + WAIT, **BOTH) == fired

@@ -110,6 +110,24 @@ def test_columns_that_are_freed_in_use() -> None:
     assert fired(one(MMA + DONE, 1) + SYNC + FREE + OVER) == {"TA-10"}
 
 
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [(TAKEN, set()), ("", {"TL-05"})],
+    ids=["waited for", "not waited for"],
+)
+def test_a_relaxed_barrier_of_the_cluster_orders_tensor_memory(before: str, expected: set[str]) -> None:
+    meet = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;\n"
+    assert fired(PUT + PUTTED + TAKE + before + meet + FREE + USE, grid=2, cluster=2) == expected
+
+
+def test_lanes_that_the_odd_cta_of_a_pair_counts_on_from_its_peer() -> None:
+    # epilogues of pairs add 128 * rank to the lane; hardware ignores it
+    body = "or.b32 %r20, %r20, 0x800000;\n" + PUT + PUTTED + TAKE + TAKEN + SYNC + ADDRESS + FREE
+    assert fired(body) == set()
+    assert "TL-02" in fired(body, "W")
+    assert "TL-02" in fired(body.replace("0x800000", "0x1000000"))
+
+
 def test_the_formal_fence() -> None:
     before, after = one(MMA + DONE, 1) + OVER, TAKE + TAKEN + SYNC + FREE
     assert fired(before + after, "W") == {"TC-08"}

@@ -62,14 +62,10 @@ class WatchedBarrier(MBarrier):
         at a fence before it. `far`: it comes from another CTA; `narrow`: and its scope does not include this one.
         """
         clocks = self.watch.clocks
-        for scope, vector in agent.released if relaxed or narrow else ():
-            if scope >= far:
-                np.maximum(self.release, clocks.fitted(vector), out=self.release)
         if relaxed:
-            start = TENSOR * clocks.capacity
-            part = self.release[start : start + clocks.capacity]
-            np.maximum(part, agent.vector[start : start + clocks.capacity], out=part)
+            relaxed_release(self.release, agent, clocks, far=far)
         elif narrow:
+            fenced_release(self.release, agent, clocks, far=far)
             np.maximum(self.release, masked(agent.vector, SCOPE, clocks.is_far), out=self.release)
         else:
             np.maximum(self.release, agent.vector, out=self.release)
@@ -127,8 +123,25 @@ class WatchedBarrier(MBarrier):
         agent.observe(Publication(self.watch.number, self.watch.cta, 1, self.done, None), 1)
 
 
+def fenced_release(into: Vector, agent: Lanes, clocks: Clocks, *, far: bool) -> None:
+    """Add what a thread knew at its fences before; `far`: of a scope that reaches other CTAs."""
+    for scope, vector in agent.released:
+        if scope >= far:
+            np.maximum(into, clocks.fitted(vector), out=into)
+
+
+def relaxed_release(into: Vector, agent: Lanes, clocks: Clocks, *, far: bool) -> None:
+    """Add what a relaxed arrive publishes: order of tensor memory, and what fences cover."""
+    fenced_release(into, agent, clocks, far=far)
+    start = TENSOR * clocks.capacity
+    part = into[start : start + clocks.capacity]
+    np.maximum(part, agent.vector[start : start + clocks.capacity], out=part)
+
+
 class WatchedClusterBarrier(ClusterBarrier):
-    """The barrier of a cluster. A relaxed arrive publishes mbarrier.init alone (PTX ISA, "fence.mbarrier_init")."""
+    """The barrier of a cluster. A relaxed arrive publishes mbarrier.init (PTX ISA, "fence.mbarrier_init"), what the
+    thread knew at a fence before it, and order of tensor memory, as a relaxed arrive on an mbarrier does.
+    """
 
     def __init__(self, cluster: Any, clocks: Clocks) -> None:
         super().__init__(cluster)
@@ -150,12 +163,13 @@ class WatchedClusterBarrier(ClusterBarrier):
 
     def arrived_by(self, agent: Lanes, *, relaxed: bool) -> None:
         """Threads arrive."""
+        if self.gathered is None:
+            self.gathered = self.clocks.zeros()
         if relaxed:
             for known in (agent.vector, agent.inits):
                 if known is not None:
                     self.inits = known.copy() if self.inits is None else np.maximum(self.inits, known)
-        elif self.gathered is None:
-            self.gathered = agent.vector.copy()
+            relaxed_release(self.gathered, agent, self.clocks, far=True)
         else:
             np.maximum(self.gathered, agent.vector, out=self.gathered)
         agent.tick(self.clocks.capacity)

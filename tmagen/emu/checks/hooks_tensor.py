@@ -22,7 +22,7 @@ from tmagen.emu.state import issue, warpgroup
 from tmagen.emu.state.convergence import Fragment, pick
 from tmagen.emu.state.engine import TENSOR as TENSOR_WORK
 from tmagen.emu.state.mbarrier import barrier_at
-from tmagen.emu.tmem import COLUMNS, LANES
+from tmagen.emu.tmem import COLUMNS, LANES, LANES_OF_A_PAIR
 from tmagen.emu.wgmma import M as WGMMA_M
 from tmagen.emu.wgmma_descriptor import decode as decode_wgmma
 from tmagen.emu.wgmma_descriptor import locate as locate_wgmma
@@ -78,6 +78,8 @@ def _logs(watch: Watch, what: str, count: int) -> None:
 
 def _words(watch: Watch, frag: Fragment, shape: str, number: int, address: Any, halves: bool, split: int) -> Footprint:
     taddr = pick(address, frag.lanes.first)
+    if (lane := taddr >> 16) & LANES_OF_A_PAIR:
+        watch.lint("TL-02", "W", f"lane {lane} of tensor memory, which has {LANES}: hardware ignores that bit", frag)
     key = (shape, number, taddr, frag.warp.index, halves, split)
 
     def cells() -> Index:
