@@ -185,7 +185,9 @@ def test_a_load_is_a_copy():
 
 
 class TestAccessRules:
-    @pytest.mark.parametrize(("warp", "lane"), [(0, 32), (1, 64), (1, 96), (2, 32), (5, 64), (3, 160), (3, 256), (0, 0xFFFF)])
+    @pytest.mark.parametrize(
+        ("warp", "lane"), [(0, 32), (1, 64), (1, 96), (2, 32), (5, 64), (3, 160), (3, 256), (0, 0xFFFF)]
+    )
     def test_another_warps_quadrant(self, warp, lane):
         with pytest.raises(Fault, match=f"lane {lane} by warp {warp}, which may access lanes {32 * (warp % 4)} to"):
             numbered().ld("32x32b", 1, lane << 16, warp)

@@ -22,9 +22,9 @@ Index = npt.NDArray[np.intp]
 
 LANES = 128
 LANES_OF_A_PAIR = 128
-"""The bit of a lane field that a B200 ignores in tcgen05.ld and st: kernels of pairs set it in the odd CTA, as if lanes
-128 to 255 were its, and read their own lanes (gau-nernst/learn-cuda, 02e_matmul_sm100, validated there). The PTX ISA has
-no such lanes."""
+"""The bit of a lane field that a B200 ignores in tcgen05.ld and st: kernels of pairs set it in the odd CTA, as if
+lanes 128 to 255 were its, and read their own lanes (gau-nernst/learn-cuda, 02e_matmul_sm100, validated there). The PTX
+ISA has no such lanes."""
 COLUMNS = 512
 POISON = 0xFF
 """The byte that words hold before anything is written: NaN in every format."""

@@ -73,8 +73,8 @@ add(
     ),
     Check(
         "TL-02", "E/W", "tcgen05.ld or st outside the warp's lanes",
-        "Warp w of the CTA reaches lanes 32 (w % 4) to 32 (w % 4) + 31, by %warpid and not by its rank in a role. W for "
-        "lanes 128 to 255, where the odd CTA of a pair counts on from its peer's lanes: hardware ignores that bit.",
+        "Warp w of the CTA reaches lanes 32 (w % 4) to 32 (w % 4) + 31, by %warpid and not by its rank in a role. W "
+        "for lanes 128 to 255, where the odd CTA of a pair counts on from its peer's lanes: hardware ignores that bit.",
         "Epilogue warps 2 to 5 that count themselves from 0.",
         "Use %warpid % 4; lane field 0 is accepted as the warp's own.",
         "tcgen05.ld: Access restrictions", "fault",
