@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tmagen.check import Report, run_host
+from tmagen.check import Report, Verdict, run_host
 from tmagen.check.host import _Kernels, _Session
 from tmagen.check.run import Runner
 from tmagen.errors import TmagenError
@@ -132,3 +132,44 @@ def test_what_cannot_be_built(tmp_path: Path) -> None:
     ):
         with pytest.raises(TmagenError, match=message):
             run_host(sources, **options)  # type: ignore[arg-type]
+
+
+PACKED_MAPS = """
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+__global__ void nothing() {}
+
+// Whether a map of 256 rows of `elements` elements is made.
+static bool made(CUtensorMapDataType type, char* start, cuuint64_t elements, cuuint64_t pitch, cuuint32_t row,
+                 CUtensorMapSwizzle swizzle) {
+  alignas(64) CUtensorMap map;
+  const cuuint64_t dims[] = {elements, 256}, strides[] = {pitch};
+  const cuuint32_t box[] = {row, 128}, steps[] = {1, 1};
+  return cuTensorMapEncodeTiled(&map, type, 2, start, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+int main() {
+  constexpr auto dense = CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, padded = CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B;
+  constexpr auto six = CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
+  constexpr auto b128 = CU_TENSOR_MAP_SWIZZLE_128B, b64 = CU_TENSOR_MAP_SWIZZLE_64B;
+  char* memory;
+  cudaMalloc(&memory, 1 << 20);
+  nothing<<<1, 1>>>();
+  bool right = made(dense, memory, 512, 256, 256, b128) && made(dense, memory + 16, 510, 272, 128, b64);
+  right &= !made(dense, memory, 511, 256, 256, b128) && !made(dense, memory, 512, 256, 16, b128);
+  right &= made(padded, memory, 512, 256, 128, b128) && !made(padded, memory + 16, 512, 256, 128, b128);
+  right &= !made(padded, memory, 512, 272, 128, b128) && !made(padded, memory, 512, 256, 64, b128);
+  right &= !made(padded, memory, 500, 256, 128, b128) && !made(padded, memory, 512, 256, 128, b64);
+  right &= made(six, memory, 512, 384, 128, b128) && !made(six, memory, 512, 384, 128, b64);
+  return !right;
+}
+"""
+
+
+def test_maps_of_packed_elements_and_an_empty_kernel(tmp_path: Path) -> None:
+    source = tmp_path / "maps.cu"
+    source.write_text(PACKED_MAPS)
+    report = run_host([source], completion="eager")
+    assert report.cases[0].verdict is Verdict.PASSED, report.text()

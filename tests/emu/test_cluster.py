@@ -145,8 +145,9 @@ def test_a_peer_that_has_exited() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("mapa.shared::cluster.u32 %r5, %r90, 2;\n", "rank 2 in a cluster of 2"),
-        ("mov.u32 %r5, 0x5000400;\nld.shared::cluster.u32 %r6, [%r5];\n", "does not have"),
+        ("mapa.shared::cluster.u32 %r5, %r90, 2;\nld.shared::cluster.u32 %r6, [%r5];\n", "rank 2 in a cluster of 2"),
+        ("mapa.shared::cluster.u32 %r5, %r90, -3;\nld.shared::cluster.u32 %r6, [%r5];\n", "rank 255 in a cluster of"),
+        ("mov.u32 %r5, 0x5000400;\nld.shared::cluster.u32 %r6, [%r5];\n", "rank 5 in a cluster of 2"),
         ("barrier.cluster.wait.aligned;\n", "has not arrived"),
         ("barrier.cluster.arrive.aligned;\nbarrier.cluster.arrive.aligned;\n", "did not wait"),
         ("xor.b32 %r5, %r90, 0x1000000;\nld.shared.u32 %r6, [%r5];\n", "outside the CTA's shared memory"),
@@ -155,6 +156,31 @@ def test_a_peer_that_has_exited() -> None:
 def test_misuse(body: str, message: str) -> None:
     with pytest.raises(Fault, match=message):
         launched(body + SYNC)
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("form", ["shared::cluster.u32 %r5, %r90", "u64 %rd5, %rd6"], ids=["shared", "generic"])
+def test_lanes_map_ranks_that_the_cluster_does_not_have_and_do_not_use_them(cluster: int, form: str) -> None:
+    # schedulers of clusters map every lane's number, and the lanes below the cluster's size arrive
+    access = "ld.shared::cluster.u32 %r6, [%r5]" if "shared" in form else "ld.u32 %r6, [%rd5]"
+    body = (
+        "st.shared.u32 [%r90], 9;\ncvt.u64.u32 %rd6, %r90;\ncvta.shared.u64 %rd6, %rd6;\n" + SYNC
+        + f"mapa.{form}, %r0;\nsetp.ge.u32 %p1, %r0, {{}};\nmov.u32 %r6, 0;\n@%p1 bra $none;\n{access};\n$none:\n"
+        + "st.global.u32 [%rd41], %r6;\n" + SYNC
+    )  # fmt: skip
+    got, _ = launched(body.format(cluster), cluster=(cluster, 1, 1))
+    assert (got[:, :cluster] == 9).all() and not got[:, cluster:].any()
+    with pytest.raises(Fault, match=f"CTA rank {cluster} in a cluster of {cluster}") as caught:
+        launched(body.format(cluster + 1), cluster=(cluster, 1, 1))
+    assert caught.value.rule == "CB-07"
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_an_arrive_at_a_rank_that_the_cluster_does_not_have(cluster: int) -> None:
+    body = f"mapa.shared::cluster.u32 %r5, %r91, {cluster};\nmbarrier.arrive.shared::cluster.b64 _, [%r5];\n" + SYNC
+    with pytest.raises(Fault, match=f"CTA rank {cluster} in a cluster of {cluster}") as caught:
+        launched(body, cluster=(cluster, 1, 1))
+    assert caught.value.rule == "CB-07"
 
 
 def test_the_barrier_waits_for_every_thread_of_the_cluster() -> None:

@@ -46,12 +46,21 @@ def test_a_map_that_breaks_no_rule() -> None:
         ({"swizzle": "32B"}, "a row of the box has 128 bytes: swizzle 32B takes at most 32"),
         ({"data_type": "FLOAT32"}, "a row of the box has 256 bytes"),
         ({"data_type": "UINT8", "box": (72, 128)}, "a row of the box has 72 bytes"),
+        ({"data_type": "16U4_ALIGN16B", "address": 0x1010}, "is not a multiple of 32"),
+        ({"data_type": "16U4_ALIGN16B", "strides": (192,)}, "the extent of dimension 0, 72, is not a multiple of 128"),
+        ({"data_type": "16U6_ALIGN16B", "strides": (192,), "dims": (256, 128)}, "64 elements along dimension 0"),
     ],
 )
 def test_a_map_that_breaks_a_rule(changes: dict[str, Any], words: str) -> None:
     told = why_map(replace(MAP, **changes))
     assert told is not None
     assert words in told
+
+
+def test_a_map_that_lies_where_no_map_may() -> None:
+    assert why_map(MAP, 0x7FFE0040) is None
+    told = why_map(MAP, 0x7FFE0060)
+    assert told is not None and "0x7ffe0060, which is not a multiple of 64" in told
 
 
 ONE = (1, 1, 1)

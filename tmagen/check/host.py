@@ -206,7 +206,7 @@ class _Session:
                 message = f"cuTensorMapEncodeTiled refused a map of dims {event['dims']}, strides {event['strides']}"
                 fields = from_event(event)
                 detail = f"box {event['box']}, swizzle {fields.swizzle}, address {event['address']:#x}"
-                why = why_map(fields)
+                why = why_map(fields, event["map"])
                 details = (detail, *((why,) if why else ()))
                 self.findings.add(Finding("refused-call", Severity.REVIEW, message, details))
             case _:

@@ -20,12 +20,22 @@ _LARGEST_CLUSTER = 16  # CTAs
 _LARGEST_BLOCK = 1024  # threads
 _LARGEST_GRID = (0x7FFFFFFF, 65535, 65535)  # CTAs
 _LARGEST_BOX = 256  # elements along a dimension
+_MAP_ALIGNMENT = 64  # bytes
+_PADDED = ("16U4_ALIGN16B", "16U6_ALIGN16B")
+_PADDED_ROW = 128  # elements
 _SWIZZLE_SPAN = {"32B": 32, "64B": 64}  # bytes; 128 in every other mode but NONE
 
 
-def why_map(fields: TensorMapFields) -> str | None:
-    """The first rule that a refused map breaks; None if it is none that has words here."""
-    granule = 32 if fields.interleave == "32B" else 16
+def why_map(fields: TensorMapFields, at: int = 0) -> str | None:
+    """The first rule that a refused map breaks; None if it is none that has words here. `at` is where the CUtensorMap
+    is to be written.
+    """
+    if at % _MAP_ALIGNMENT:
+        return (
+            f"the CUtensorMap is at {at:#x}, which is not a multiple of {_MAP_ALIGNMENT}: GCC without optimisation "
+            "(nvcc without -O) misplaces one that a function template returns"
+        )
+    granule = 32 if fields.interleave == "32B" or fields.data_type in _PADDED else 16
     if fields.address % granule:
         return f"the address {fields.address:#x} is not a multiple of {granule}"
     for i, stride in enumerate(fields.strides, 1):
@@ -47,6 +57,11 @@ def why_map(fields: TensorMapFields) -> str | None:
 
 def _why_row(fields: TensorMapFields) -> str | None:
     """What is wrong with the innermost row of the box."""
+    if fields.data_type in _PADDED:
+        if fields.dims and fields.dims[0] % _PADDED_ROW:
+            return f"the extent of dimension 0, {fields.dims[0]:,}, is not a multiple of {_PADDED_ROW}"
+        if fields.box and fields.box[0] != _PADDED_ROW:
+            return f"the box has {fields.box[0]:,} elements along dimension 0: {fields.data_type} takes {_PADDED_ROW}"
     width = _element_bytes(fields.data_type)
     if width is None or not fields.box or fields.interleave != "NONE":
         return None

@@ -162,7 +162,7 @@ def test_the_fence_after_init() -> None:
     [
         (ARRIVE + ARRIVE, "CB-01"),
         (WAIT, "CB-01"),
-        ("mapa.shared::cluster.u32 %r62, %r94, 2;\n", "CB-07"),
+        ("mapa.shared::cluster.u32 %r62, %r94, 2;\nld.shared::cluster.b32 %r5, [%r62];\n", "CB-07"),
         (PEER + INIT + ARRIVE + WAIT + REMOTE_WAIT + ARRIVE + WAIT, "MB-12"),
         (PEER + "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r62], 16;\n" + ARRIVE + WAIT, "TM-07"),
     ],

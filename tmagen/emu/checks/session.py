@@ -29,7 +29,6 @@ class Session:
         self.program = program
         self.sites = sites_of(program)
         self.makes_maps = any(site.instruction.parts[0] == "tensormap" for site in self.sites)
-        self.end_site = self.sites[-1]
         self.collector = Collector(strict=strict)
         self.shared_parts = Parts(-(-shared_bytes // 16) * 16)
         self.tensor_parts = Parts(LANES * COLUMNS)

@@ -413,7 +413,7 @@ class Watch:
     def exit_finding(self, rule: str, level: str, message: str) -> None:
         """A finding about what is left when a CTA has ended."""
         if self.session.collector.wants(level):
-            site = self.session.end_site
+            site = self.session.sites[-1]
             if not self.session.collector.seen(rule, level, site, None):
                 self.session.collector.add(
                     Finding(rule, level, message, place_of(site.instruction, self.cta.title)), site, None

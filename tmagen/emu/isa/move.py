@@ -118,10 +118,7 @@ def mapa(cx: Emitter, ins: Instruction) -> None:
     d, a, rank = operands(ins, 3)
     width = WIDTH[kind]
     source, number = cx.src(a, width), cx.src(rank, 32)
-    if cx.clustered:
-        cx.line(f"{cx.dst(d)} = map_cta(F, C, {source}, {number}, {space == 'generic'})")
-    else:
-        cx.line(f"{cx.dst(d)} = own_cta(F, {source}, {number}, {space!r})")
+    cx.line(f"{cx.dst(d)} = map_cta(F, C, {source}, {number}, {space == 'generic'})")
 
 
 @instruction("getctarank")

@@ -61,7 +61,7 @@ class Cluster:
     def peer(self, rank: int) -> Cta:
         """The CTA of a rank. Raises Fault where there is none, or none any more."""
         if not 0 <= rank < self.size:
-            raise Fault(f"CTA rank {rank} in a cluster of {self.size}: there is no such CTA", rule="CB-07")
+            self.ctas[0].no_cta(rank)
         cta = self.ctas[rank]
         if not cta.live_warps:
             raise Fault(f"the shared memory of CTA rank {rank} is used after that CTA has exited", rule="CB-06")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -307,8 +307,12 @@ class Cta:
         if rank == self.rank:
             return self, address & 0xFFFFFF
         if rank >= self.cluster.size:
-            raise Fault(f"shared::cluster address {address:#x} names a CTA that the cluster does not have")
+            self.no_cta(rank)
         return self.cluster.peer(rank), address & 0xFFFFFF
+
+    def no_cta(self, rank: int) -> NoReturn:
+        """Raises Fault for an address of a CTA that there is not."""
+        raise Fault(f"CTA rank {rank} in a cluster of {self.cluster.size}: there is no such CTA", rule="CB-07")
 
     def place(self, address: int) -> str:
         """A shared address in words."""
@@ -321,6 +325,9 @@ class Cta:
     def bad_shared(self, address: int, nbytes: int, what: str) -> None:
         if self.first_shared <= address <= self.shared_end - nbytes:
             raise Fault(f"shared {what} of {nbytes} bytes at {address:#x}, which is not aligned to its size")
+        rank, within = divmod(address + self.base, 1 << 24)
+        if rank >= self.cluster.size and self.first_shared <= within <= self.shared_end - nbytes:
+            self.no_cta(rank)
         raise Fault(
             f"shared {what} of {nbytes} bytes at {address:#x} is outside the CTA's shared memory, "
             f"{self.first_shared:#x} to {self.shared_end:#x}"

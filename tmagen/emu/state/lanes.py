@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tmagen.emu.compile_emit import SHARED_WINDOW
-from tmagen.emu.errors import Fault
 from tmagen.emu.isa.floats import f_minmax
 from tmagen.emu.isa.values import M32, ND, lanes_of, signed
 from tmagen.emu.state.convergence import Fragment, own, pick, uniform
@@ -130,12 +128,3 @@ def lanemask_ge(frag: Fragment) -> Any:
     return lanemask_lt(frag) ^ M32
 
 
-def own_cta(frag: Fragment, address: Any, rank: Any, space: str) -> Any:
-    """mapa in a cluster of one CTA."""
-    if uniform(frag, rank, "the rank of mapa") != 0:
-        raise Fault("mapa to a CTA rank that the cluster does not have")
-    return (
-        address
-        if space != "generic" or address.__class__ is ND or address >= SHARED_WINDOW
-        else address + SHARED_WINDOW
-    )

@@ -142,6 +142,8 @@ def barrier_at(cta: Any, address: int) -> MBarrier:
     """The live object at a shared address. Raises Fault where there is none."""
     barrier = cta.mbarriers.get(address)
     if barrier is None:
+        if cta.cluster.size == 1 and 0 < address >> RANK_SHIFT <= 0xFF:
+            cta.no_cta(address >> RANK_SHIFT)
         if not 0 <= address < 1 << 24:
             raise Fault(
                 f"an mbarrier operation on the memory of another CTA ({address & 0xFFFFFFFF:#x} from the start of the "

@@ -24,6 +24,7 @@ from tmagen.emu.state.mbarrier import RANK_SHIFT, barrier_at, mbar_arrive, mbar_
 from tmagen.emu.state.transfer import BoxLoad, SpanLoad, SpanReduction, constant
 
 _WITHIN = (1 << RANK_SHIFT) - 1
+NO_RANK = 0xFF  # of no CTA: the largest rank that an address can hold
 
 
 def within(address: int) -> int:
@@ -105,10 +106,10 @@ def remote_complete(frag: Fragment, cta: Any, address: Any, nbytes: Any) -> None
 
 
 def map_cta(frag: Fragment, cta: Any, address: Any, rank: Any, generic: bool) -> Any:
-    """mapa: the address of the same variable in the CTA of `rank`. Raises Fault for a rank that does not exist."""
-    for lane in frag.lanes.lanes:
-        if pick(rank, lane) >= cta.cluster.size:
-            raise Fault(f"mapa to CTA rank {pick(rank, lane)} in a cluster of {cta.cluster.size}", rule="CB-07")
+    """mapa: the address of the same variable in the CTA of `rank`. Of a rank that does not exist it is an address that
+    no access may have: kernels map lane numbers, and only the lanes use the address whose CTA there is.
+    """
+    rank = np.minimum(rank, NO_RANK) if rank.__class__ is ND else min(rank, NO_RANK)
     if generic:
         if rank.__class__ is ND:
             rank = rank.astype(np.uint64)

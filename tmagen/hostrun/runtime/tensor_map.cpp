@@ -49,30 +49,37 @@ struct Arguments {
   CUtensorMapFloatOOBfill fill;
 };
 
-// Bytes of one element; 0 for a type that is not known.
-unsigned element_bytes(CUtensorMapDataType type) {
+// Types of 4 or 6 bits that lie in shared memory as 16 bytes for 16 elements.
+bool is_padded(CUtensorMapDataType type) {
+  return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B || type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
+}
+
+bool is_packed(CUtensorMapDataType type) { return is_padded(type) || type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B; }
+
+// Bits of one element in shared memory; 0 for a type that is not known.
+unsigned element_bits(CUtensorMapDataType type) {
   switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
+      return 4;
     case CU_TENSOR_MAP_DATA_TYPE_UINT8:
-      return 1;
+    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
+    case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
+      return 8;
     case CU_TENSOR_MAP_DATA_TYPE_UINT16:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
     case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-      return 2;
+      return 16;
     case CU_TENSOR_MAP_DATA_TYPE_UINT32:
     case CU_TENSOR_MAP_DATA_TYPE_INT32:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
     case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
     case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
-      return 4;
+      return 32;
     case CU_TENSOR_MAP_DATA_TYPE_UINT64:
     case CU_TENSOR_MAP_DATA_TYPE_INT64:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
-      return 8;
-    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
-    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
-    case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
-      standin::not_modelled("a tensor map of packed 4-bit or 6-bit elements");
+      return 64;
     default:
       return 0;
   }
@@ -129,7 +136,19 @@ bool enums_valid(const Arguments& a) {
   const bool promotion = a.promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE && a.promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
   const bool fill = a.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE ||
                     (a.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA && is_floating(a.type));
-  return interleave && promotion && fill && swizzle_known(a.swizzle) && element_bytes(a.type) != 0;
+  return interleave && promotion && fill && swizzle_known(a.swizzle) && element_bits(a.type) != 0;
+}
+
+// What packed types need (CUDA driver API, cuTensorMapEncodeTiled): Blackwell, whole groups of elements, few swizzles.
+bool packed_valid(const Arguments& a) {
+  if (standin::state().devices.at(standin::current_device()).major < 10) return false;
+  if (!is_padded(a.type)) return a.dims[0] % 2 == 0;
+  const bool six_bits = a.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
+  if (six_bits && a.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return false;
+  const bool swizzle = a.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || a.swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
+                       a.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B ||
+                       (six_bits && a.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B);
+  return swizzle && a.dims[0] % 128 == 0 && a.box[0] == 128;
 }
 
 // CUDA driver API, cuTensorMapEncodeTiled. Where the driver is laxer than its text (a null address, element stride 0
@@ -138,24 +157,25 @@ bool valid(const Arguments& a) {
   if (a.map == nullptr || reinterpret_cast<std::uintptr_t>(a.map) % 64 != 0) return false;
   if (a.dims == nullptr || a.strides == nullptr || a.box == nullptr || a.element_strides == nullptr) return false;
   if (a.rank == 0 || a.rank > kLargestRank || !enums_valid(a)) return false;
-  const bool wide = a.interleave == CU_TENSOR_MAP_INTERLEAVE_32B;
+  if (is_packed(a.type) && !packed_valid(a)) return false;
+  const bool wide = a.interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_padded(a.type);
   const std::uint64_t granule = wide ? 32 : 16;
   if (a.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE && a.rank < 3) return false;
   if (a.address % granule != 0 || a.address >> 57 != 0) return false;
-  std::uint64_t box_bytes = element_bytes(a.type);
+  std::uint64_t box_bits = element_bits(a.type);
   for (unsigned i = 0; i < a.rank; ++i) {
     if (a.dims[i] == 0 || a.dims[i] > std::uint64_t{1} << 32) return false;
     if (a.box[i] == 0 || a.box[i] > 256) return false;
     if (a.element_strides[i] == 0 || a.element_strides[i] > 8) return false;
     if (i != 0 && (a.strides[i - 1] % granule != 0 || a.strides[i - 1] >> 40 != 0)) return false;
-    box_bytes *= a.box[i];
+    box_bits *= a.box[i];
   }
   const auto& device = standin::state().devices.at(standin::current_device());
-  if (box_bytes > static_cast<std::uint64_t>(device.smem_per_sm_bytes())) return false;
+  if (box_bits / 8 > static_cast<std::uint64_t>(device.smem_per_sm_bytes())) return false;
   if (a.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return true;
-  const std::uint64_t row_bytes = std::uint64_t{a.box[0]} * element_bytes(a.type);
+  const std::uint64_t row_bits = std::uint64_t{a.box[0]} * element_bits(a.type);
   const unsigned span = swizzle_span(a.swizzle);
-  return row_bytes % 16 == 0 && (span == 0 || row_bytes <= span);
+  return row_bits % 128 == 0 && (span == 0 || row_bits / 8 <= span);
 }
 
 void encode(const Arguments& a) {
@@ -184,6 +204,7 @@ void keep(const Arguments& a, bool accepted) {
   };
   standin::Object event;
   event.text("event", "encode").number("error", accepted ? 0 : static_cast<int>(CUDA_ERROR_INVALID_VALUE));
+  event.number("map", reinterpret_cast<std::uintptr_t>(a.map));
   event.number("data_type", static_cast<int>(a.type)).number("rank", a.rank).number("address", a.address);
   event.raw("dims", list(a.dims, a.rank)).raw("strides", list(a.strides, a.rank != 0 ? a.rank - 1 : 0));
   event.raw("box", list(a.box, a.rank)).raw("element_strides", list(a.element_strides, a.rank));

@@ -25,7 +25,7 @@ add(
     Check(
         "CB-07", "E", "A CTA rank that the cluster does not have",
         "Ranks run from 0 to %cluster_nctarank - 1.",
-        "mapa to rank 1 in a launch without clusters.",
+        "An arrive at rank 1 in a launch without clusters; mapa alone does no harm.",
         "Take ranks from %cluster_nctarank.",
         "mapa", "fault",
     ),
