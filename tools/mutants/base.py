@@ -55,14 +55,21 @@ class Base(ABC):
         """Everything for one run, operands by seed."""
 
     def run(self, ptx: str, case: int = 0, *, completion: str = "eager", seed: int = 0, strict: bool = True) -> Outcome:
-        """A checked run of `ptx`."""
+        """A checked run of `ptx`. The policy says which lane is elected, and a kernel may not take it for lane 0."""
         prepared = self.prepare(case, seed)
         findings: tuple[Finding, ...] = ()
         try:
             module = _parsed(ptx, self.name)
             for launch in prepared.launches:
                 result = run(
-                    module, launch, prepared.memory, completion=completion, seed=seed, checks=True, strict=strict
+                    module,
+                    launch,
+                    prepared.memory,
+                    completion=completion,
+                    seed=seed,
+                    checks=True,
+                    strict=strict,
+                    any_leader=True,
                 )
                 findings += result.findings
         except EmulatorError as error:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tmagen.emu.policy.policy import victims
 from tools.mutants.base import Base
 from tools.mutants.bases import BASES, named
 from tools.mutants.outcome import Outcome
@@ -20,8 +21,9 @@ from tools.mutants.survivors import reason
 
 RUNS = (
     *(("eager", 0), ("lazy", 0), ("newest-first", 0), ("random", 1), ("adversarial", 1), ("consumer-first", 0)),
-    *(("late-read", 0), *(("starve", victim) for victim in range(4))),
+    *(("late-read", 0), ("split", 1), ("poison", 1)),
 )
+"""The completions that each change is run under; `starve` follows, with everyone as its victim."""
 RUNS_OF_RESULT = 4  # where a result is wrong under the first completions, a rule is looked for under these alone
 VERDICTS = ("rule", "result", "formal", "explained", "UNEXPLAINED")
 """Caught by a rule of severity E; by wrong values, a fault or a deadlock; told by a rule of severity W or R alone; by
@@ -61,7 +63,7 @@ def judge(base: Base, change: Change) -> Trial:
     """Run one change under every completion until something tells of it."""
     formal: set[str] = set()
     results = ""
-    for number, (completion, seed) in enumerate(run for run in RUNS if run not in base.hangs):
+    for number, (completion, seed) in enumerate(_runs(base)):
         if results and number >= RUNS_OF_RESULT:
             break
         outcome = base.run(change.text, completion=completion, seed=seed)
@@ -76,6 +78,13 @@ def judge(base: Base, change: Change) -> Trial:
         return Trial(base.name, change, "formal", " ".join(sorted(new)))
     why = reason(base.name, change)
     return Trial(base.name, change, "explained" if why else "UNEXPLAINED", why or change.what)
+
+
+@lru_cache
+def _runs(base: Base) -> tuple[tuple[str, int], ...]:
+    """Completions and seeds, without those under which the kernel deadlocks as it is."""
+    starved = (("starve", victim) for victim in range(victims(base.prepare(0, 0).launches[0])))
+    return tuple(run for run in (*RUNS, *starved) if run not in base.hangs)
 
 
 @lru_cache

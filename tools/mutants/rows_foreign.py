@@ -94,4 +94,11 @@ TRITON = (
     ),
 )
 
-MUTANTS = (*TVM_5, *TVM_6, *TRITON)
+FORMAL = (
+    Mutant(
+        10, "the TMA store by all lanes of two warps", "Triton", substitute(r"@%p65 (cp\.async)", r"@%p72 \1"),
+        ("RC-03",), weak=True,
+    ),
+)  # fmt: skip
+
+MUTANTS = (*TVM_5, *TVM_6, *TRITON, *FORMAL)

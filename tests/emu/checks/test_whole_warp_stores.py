@@ -39,5 +39,6 @@ def test_stores_of_a_whole_warp(source: str, rules: set[str]) -> None:
     out = memory.allocate(128)
     tmap = TensorMap(DataType.UINT32, 2, out.address, (8, 4), (32,), (8, 4), (1, 1))
     launch = Launch("k", (1, 1, 1), (32, 1, 1), params=tmap.encode())
-    findings = run(parse(TEXT.format(source=source)), launch, memory, checks=True).findings
+    findings = run(parse(TEXT.format(source=source)), launch, memory, checks=True, strict=True).findings
     assert {finding.rule for finding in findings if finding.level == "E"} == rules
+    assert {finding.rule for finding in findings if finding.level == "W"} == {"RC-03"}

@@ -91,6 +91,7 @@ def tma_store(frag: Fragment, cta: Any, place: Any, tmap_address: Any, coords: t
         # A whole warp that executes a store of one box writes the same bytes to the same place: no race worth the name,
         # and shipping kernels do it.
         if (same := (id(tmap), source, where)) in stored:
+            watch.lint("RC-03", "W", "several lanes store one box to one place, and nothing orders them", frag)
             continue
         stored.add(same)
         note = watch.operation("tma_store", agent, lane, stream.complete, stream.count)
