@@ -100,6 +100,8 @@ def diff_spec(spec: Gemm, against: Path | None = None, request: Request | None =
             mine = replace(mine, trial=mine.code, trial_launch=mine.launch)
             meeting = replace(meeting, small=meeting.asked)
         theirs = as_model(other.side(meeting.small.shape, False), mine) or other.side(meeting.small.shape, False)
+        if request.runs:
+            require_launched(theirs, "--against-launch")
         return _compared(lambda: mine, lambda: theirs, meeting, request, nvcc, arch)
 
 
@@ -123,6 +125,9 @@ def diff_files(left: Path, right: Path, request: Request | None = None) -> Compa
         asked = problem_of(request.shape or DEFAULT_SHAPE, elements)
         meeting = _meet(_Meeting(asked, small), opened, request, left.name, None)
         sides = [file.side(meeting.small.shape, not meeting.exact) for file in opened]
+        if request.runs:
+            require_launched(sides[0], "--launch")
+            require_launched(sides[1], "--against-launch")
         return _compared(lambda: sides[0], lambda: sides[1], meeting, request, nvcc, arch)
 
 
@@ -188,22 +193,17 @@ def _compared(
     nvcc: Nvcc,
     arch: str,
 ) -> Comparison:
-    def half(build_side: Callable[[], Side], flag: str) -> Callable[[], Half]:
-        jobs = request.processes(meeting.small)
+    """Each side is built where the other is built as well. One that is to run has a launch."""
+    jobs = request.processes(meeting.small)
 
-        def look() -> Half:
-            side = build_side()
-            if request.runs:
-                require_launched(side, flag)
-            return half_of(
-                side, meeting.asked, meeting.small, nvcc=nvcc, parts=request.parts, seed=request.seed, jobs=jobs
-            )
-
-        return look
+    def half(build_side: Callable[[], Side]) -> Half:
+        return half_of(
+            build_side(), meeting.asked, meeting.small, nvcc=nvcc, parts=request.parts, seed=request.seed, jobs=jobs
+        )
 
     return compare(
-        half(left, "--launch"),
-        half(right, "--against-launch"),
+        lambda: half(left),
+        lambda: half(right),
         meeting.asked,
         meeting.small,
         tools=lambda: tools_of(nvcc, arch, tvm=meeting.tvm, disassembled="cost" in request.parts),
