@@ -15,6 +15,7 @@ ALL = (
     ("benchmarks.diff",),
     ("benchmarks.check",),
     ("benchmarks.check", "--large"),
+    ("benchmarks.report",),
 )
 
 
