@@ -2,14 +2,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 
+from tests import kept
+from tmagen.diff import files
+from tmagen.verify import run
+
 # A busy machine is no failure; the time that a test may take is its author's concern.
 settings.register_profile("tmagen", deadline=None)
 settings.load_profile("tmagen")
+
+
+@pytest.fixture(scope="session")
+def _kept() -> Iterator[None]:
+    yield
+    kept.close()
+
+
+@pytest.fixture
+def kept_builds(_kept: None) -> Iterator[pytest.MonkeyPatch]:
+    """What verify and diff build is built once for each text. `undo()` ends that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "build", kept.build)
+        patch.setattr(files, "build", kept.build)
+        yield patch
 
 
 @pytest.hookimpl(wrapper=True)

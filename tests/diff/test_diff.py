@@ -14,13 +14,17 @@ import pytest
 
 from tests import tirx_text
 from tmagen.cli import main
-from tmagen.diff import FORMATS, Comparison, Request, diff_files, diff_spec, render, to_dict
+from tmagen.diff import FORMATS, Comparison, Request, diff_files, diff_spec, render, run, to_dict
 from tmagen.emit import emit
 from tmagen.errors import SpecError
 from tmagen.ir import Gemm, Schedule, Shape, Target
 from tmagen.plan import plan
 from tmagen.presets import PRESETS
+from tmagen.toolchain import compile_ptx, find_nvcc
 from tools import diff_docs
+
+# One process for all: they share what they compile.
+pytestmark = [pytest.mark.usefixtures("compiled_once"), pytest.mark.xdist_group("diff")]
 
 SMALL = Request(emulate=Shape(256, 256, 256))
 RESULT = Request(parts=("result",))
@@ -130,8 +134,10 @@ def test_every_form_says_what_it_was_made_with(form: str) -> None:
         assert word in " ".join(text.split()), word
 
 
-def test_reports_repeat_but_for_times() -> None:
-    one, other = against_tirx("step4"), diff_docs.comparison_of("step4")
+def test_reports_repeat_but_for_times(compiled_once: pytest.MonkeyPatch) -> None:
+    one = against_tirx("step4")
+    compiled_once.undo()
+    other = diff_docs.comparison_of("step4")
     for form in FORMATS:
         assert render(one, form, times=False) == render(other, form, times=False)
 
@@ -219,14 +225,15 @@ def test_a_check_that_fires_on_the_right_alone_is_no_fault_of_the_left(tmp_path:
     assert [check for check in comparison.result.checks if check.right and not check.left]
 
 
-def test_ptx_is_launched_as_the_spec_where_its_parameters_match(tmp_path: Path) -> None:
-    from tmagen.toolchain import compile_ptx, find_nvcc
-
+def test_ptx_is_launched_as_the_spec_where_its_parameters_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "kernel.ptx"
     path.write_text(compile_ptx(find_nvcc(), file_of("step6", tmp_path)))
     comparison = diff_spec(PRESETS["step6"].spec, path, SMALL)
     assert comparison.exit_code == 0
     assert comparison.cost is not None
+    monkeypatch.setattr(run, "half_of", None)  # what cannot be compared is told before anything runs
     with pytest.raises(SpecError, match="nothing says how its kernel is launched"):
         diff_spec(PRESETS["step6-4096"].spec, path, SMALL)
     with pytest.raises(SpecError, match="nothing says how its kernel is launched"):
@@ -289,7 +296,11 @@ def test_without_tvm_the_message_says_what_to_install(
     assert 'try: pip install "tmagen[tirx]"' in capsys.readouterr().err
 
 
-def test_nothing_is_fetched_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_fetched_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled_once: pytest.MonkeyPatch
+) -> None:
+    compiled_once.undo()
+
     def refuse(*_: object) -> None:
         raise AssertionError("a socket was opened")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import tirx_text
+from tests import kept, tirx_text
 from tmagen.cli import main
 from tmagen.diff import Request, diff_files, diff_spec, to_dict
 from tmagen.diff.launch_side import launch_file
@@ -19,8 +19,10 @@ from tmagen.errors import SpecError
 from tmagen.ir import DType, Gemm, Pipeline, Problem, Schedule, Shape, Target, Tile
 from tmagen.plan import derived_name, plan
 from tmagen.presets import PRESETS
-from tmagen.tirx import build_script, tirx_script
+from tmagen.tirx import tirx_script
 from tmagen.toolchain import compile_ptx, find_nvcc
+
+pytestmark = [pytest.mark.usefixtures("compiled_once"), pytest.mark.xdist_group("diff")]
 
 SHAPE = Shape(256, 256, 256)
 STEP6 = Gemm(problem=Problem(shape=SHAPE), schedule=Schedule(persistent=True))
@@ -55,7 +57,7 @@ def test_other_names_are_nobodys(name: str) -> None:
 @cache
 def tvm_text() -> str:
     tirx_text.require()
-    return build_script(tirx_script(STEP6)).text
+    return kept.build_scripts([tirx_script(STEP6)])[0].text
 
 
 def test_what_tvm_made_is_launched_as_tvm_does(tmp_path: Path) -> None:
