@@ -87,6 +87,13 @@ def test_stmatrix(count, load, store):
     assert np.array_equal(got, want)
 
 
+def test_qualifiers_in_the_order_that_deepgemm_writes() -> None:
+    usual = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {v}, [%r1];\n"
+    other = "ldmatrix.sync.aligned.x4.m8n8.shared.b16.trans {v}, [%r1];\n"
+    body = "".join(f"st.global.b32 [%rd14+{4 * i}], {REGISTERS[i]};\n" for i in range(4))
+    assert np.array_equal(*(run(text.format(v=vector(4)) + body) for text in (usual, other)))
+
+
 @pytest.mark.parametrize(
     "text",
     ["ldmatrix.sync.aligned.m8n8.x4.shared.b16 {v}, [%r1];", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r1], {v};"],

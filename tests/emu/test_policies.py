@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.emu.ptx import LANE, execute
+from tests.emu.ptx import LANE, execute, module
 from tmagen.emu import GlobalMemory, Launch, parse, run
 from tmagen.emu.policy import POLICIES, SEEDS, THOROUGH, USUAL, Seeds, policy_of
 from tmagen.emu.policy.choices import at_random
@@ -83,6 +83,23 @@ def test_poison_fills_shared_memory_tensor_memory_and_registers() -> None:
         tmem.words[first] = 0
         tmem.dealloc(first, 32)
         assert tmem.words[first, 5] == byte * 0x01010101
+
+
+@pytest.mark.parametrize(
+    ("smem", "threads", "first"), [(0, 32, 64), (117_000, 32, 0), (0, 1024, 64), (114_000, 32, 64)]
+)
+def test_another_cta_has_tensor_memory_where_an_sm_has_room_for_it(smem: int, threads: int, first: int) -> None:
+    body = (
+        "mov.u32 %r1, slot;\nmov.u32 %r0, %tid.x;\nsetp.gt.u32 %p1, %r0, 31;\n@%p1 ret;\n"
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64;\nld.shared.b32 %r2, [%r1];\n"
+        "st.global.b32 [%rd1], %r2;\ntcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 64;\n"
+    )
+    memory = GlobalMemory()
+    out = memory.allocate(16)
+    kernel = module(body, pointers=1, declarations=".shared .align 4 .b32 slot;\n")
+    params = out.address.to_bytes(8, "little")
+    run(kernel, Launch("k", (1, 1, 1), (threads, 1, 1), (1, 1, 1), smem, params), memory, completion="lazy")
+    assert out.data.view(np.uint32)[0] == first
 
 
 def test_clusters_are_given_in_any_order_and_refused_at_times() -> None:

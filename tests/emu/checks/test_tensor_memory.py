@@ -103,6 +103,17 @@ def test_the_address_of_an_allocation() -> None:
     assert rules(INIT + ALLOC + ADDRESS + SYNC + FREE, threads=128) == {"TA-03"}
 
 
+def test_the_address_after_a_relaxed_barrier_of_the_cluster() -> None:
+    meet = "barrier.cluster.arrive{}.aligned;\nbarrier.cluster.wait.aligned;\n"
+    first = INIT + "fence.mbarrier_init.release.cluster;\n" + ALLOC + meet + ADDRESS + SYNC + FREE
+
+    def told(how: str, level: str) -> set[str]:
+        return rules(first.format(how), level, threads=128, grid=2, cluster=2)
+
+    assert told("", "E") == told("", "W") == told(".relaxed", "E") == set()
+    assert told(".relaxed", "W") == {"TA-03"}
+
+
 def test_columns_that_are_freed_in_use() -> None:
     assert fired(TAKE + TAKEN + SYNC + FREE) == set()
     by_the_last = warp("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 64;\n", 92, index=3)

@@ -82,8 +82,12 @@ def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
         return Verdict("TM-34", "E", watch.phase_edge(first, agent, what))
     if first.kind == "cp_async":
         return Verdict("RC-01", "E", f"nothing orders the {what} after a cp.async.wait_group that covers the copy")
-    rule = "TA-03" if first.kind == "alloc" else "RC-01"
-    return Verdict(rule, "E", f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}")
+    edge = f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}"
+    if first.kind != "alloc":
+        return Verdict("RC-01", "E", edge)
+    if agent.inits is not None and agent.inits[first.component] >= first.clock:
+        return Verdict("TA-03", "W", f"{edge} but a relaxed arrive at the cluster's, which orders no memory")
+    return Verdict("TA-03", "E", edge)
 
 
 def _tensor(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _parse(cx: BlockEmitter, ins: Instruction, opcode: str, place: Operand, registers: Operand) -> tuple[str, bool]:
     """(address, transposed). Raises Unknown for other shapes and types, and where registers do not fit the number."""
     form = Form(ins, opcode)
-    if form.last() != "b16" or not (form.take("sync") and form.take("aligned") and form.take("m8n8")):
+    if not all(map(form.take, ("sync", "aligned", "m8n8", "b16"))):
         raise Unknown(ins.opcode)
     count = int(form.one_of(("x1", "x2", "x4"))[1:])
     transposed = form.take("trans")

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
 _NOWHERE = 1 << 40
 
 
+SM_SHARED_BYTES = 228 << 10
+SM_THREADS = 2048
+"""What an SM of compute capability 9.0 and 10.0 has for its CTAs (CUDA C++ Programming Guide, "Compute Capabilities")."""
+
+
 @dataclass
 class Context:
     """What the CTAs of a launch share."""
@@ -65,6 +71,12 @@ class Context:
     _leaders: dict[int, int] = field(default_factory=dict)  # of elect.sync, by membermask
     fill: int = 0xFF  # the byte that memory holds which nobody has written
     registers: list[Any] = field(default_factory=list)  # what those hold that nobody has written
+
+    @cached_property
+    def shares_sm(self) -> bool:
+        """Whether an SM has room for two CTAs of the launch, so that one may find tensor memory of the other's."""
+        x, y, z = self.launch.block
+        return 2 * self.shared_end <= SM_SHARED_BYTES and 2 * x * y * z <= SM_THREADS
 
     def take_cluster(self) -> int | None:
         """Cancel the launch of a cluster; its number, or None: a request may fail at any time."""
@@ -126,7 +138,8 @@ class Cta:
         self.mbarriers: dict[int, MBarrier] = {}
         self.low_barrier, self.high_barrier = _NOWHERE, -1
         self.named = [NamedBarrier() for _ in range(16)]
-        self.tmem = Tmem(context.policy.tensor_memory(context.seed, cluster.number), context.fill)
+        start = context.policy.tensor_memory(context.seed, cluster.number) if context.shares_sm else None
+        self.tmem = Tmem(start, context.fill)
         self.mma_queue: list[Any] = []  # of mma.Mma, or of wgmma.Op: no architecture has both
         self.mma_lines: list[int] = []
         self.bulk_waiters: list[Fragment] = []

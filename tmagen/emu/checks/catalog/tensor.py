@@ -14,9 +14,9 @@ add(
         "tcgen05.alloc", "fault",
     ),
     Check(
-        "TA-03", "E", "The address of tensor memory is read before it is there",
+        "TA-03", "E/W", "The address of tensor memory is read before it is there",
         "tcgen05.alloc writes the address by an ordinary store of its warp. Other threads need a barrier before they "
-        "read it.",
+        "read it. W where the barrier is the cluster's with a relaxed arrive, which orders no memory by the text.",
         "alloc in warp 0, and every warp reads the address right away.",
         "__syncthreads() between alloc and the first read.",
         "tcgen05.alloc; tcgen05: Memory Consistency Model", "race",
