@@ -56,4 +56,5 @@ KINDS: dict[int, str] = {
     50: "tcgen05.fence is left out, which no instruction comes of",
     51: "fence.mbarrier_init is left out though the cluster has a barrier",
     52: "an arrive on a peer's barrier has the scope of a CTA",
+    53: "an mbarrier is invalidated while an arrive is on its way",
 }

@@ -89,6 +89,7 @@ TRITON = (
             (19, "no wait for the accumulator", pass_wait(1), ("TC-05", "TC-06")),
             (36, "tensor memory not freed", drop(r"tcgen05\.dealloc"), ("TA-07",)),
             (41, "registers not given up by one role", drop(r"setmaxnreg\.dec", -1), ("SR-02", "SR-05")),
+            (53, "no wait for the last commit before mbarrier.inval", pass_wait(5), ("MB-45",)),
             (45, "no acquire of a map", drop(r"fence\.proxy\.tensormap", 0), ("PX-12",)),
         ),
     ),

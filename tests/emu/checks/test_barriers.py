@@ -22,6 +22,9 @@ def test_inval_comes_after_the_last_use() -> None:
     start = INIT + SYNC + one(ARRIVE, 1, thread=32) + wait()
     assert rules(start + SYNC + one(INVAL, 2)) == set()
     assert rules(start + one(INVAL, 2)) == {"MB-45"}
+    # thread 0 knows of its own load no more than others do
+    assert rules(INIT + SYNC + one(LOAD, 1) + wait() + SYNC + one(INVAL, 2)) == set()
+    assert rules(INIT + SYNC + one(LOAD + INVAL, 1)) == {"MB-45", "MB-09"}
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,17 @@ def test_the_end_of_an_mma(body: str, expected: set[str]) -> None:
     assert fired(body) == expected
 
 
+def test_a_commit_arrives_before_its_barrier_is_no_more() -> None:
+    """Who has waited for a later commit of the thread knows that earlier ones have arrived."""
+    end = SYNC + one("mbarrier.inval.shared.b64 [%r92];\n", 9) + FREE
+    again = one(DONE_BAR, 2) + wait()
+    assert fired(one(MMA + DONE, 1) + OVER + end) == set()
+    assert fired(one(MMA + DONE_BAR + DONE, 1) + wait() + end) == {"MB-45"}
+    assert fired(one(MMA + DONE + DONE_BAR, 1) + wait() + end) == set()
+    assert fired(one(MMA + DONE, 1) + again + end) == set()
+    assert fired(one(MMA + DONE, 1) + one(DONE_BAR, 2, thread=32) + wait() + end) == {"MB-45", "TA-10"}
+
+
 def test_a_load_that_nobody_waits_for() -> None:
     def body(after: str) -> str:
         return TAKE + after + SYNC + one(MMA + DONE, 1) + OVER + SYNC + FREE

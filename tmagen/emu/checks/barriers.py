@@ -70,6 +70,10 @@ class WatchedBarrier(MBarrier):
         else:
             np.maximum(self.release, agent.vector, out=self.release)
 
+    def arrives(self, commit: tuple[int, int]) -> None:
+        """The arrive of a tcgen05.commit is on its way: (component, clock)."""
+        self.uses[commit[0]] = commit[1]
+
     def carries(self, carried: Vector) -> None:
         """An operation that ends on this phase was issued by threads that knew this."""
         if self.carried is None:

@@ -198,12 +198,14 @@ def cluster_commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
     for lane in frag.lanes.lanes:
         agent = watch.agent(frag, lane)
         stream = watch.mma_stream(frag.warp.index, lane)
+        own = watch.commit(frag.warp.index, lane)
         for target, at in remote.commit_targets(cta, pick(barrier, lane), None if mask is None else pick(mask, lane)):
-            use(target.watch, frag, agent, at, "tcgen05.commit")
+            if used := use(target.watch, frag, agent, at, "tcgen05.commit"):
+                used.arrives(own)
             barrier_at(target, at)
             if target is not cta:
                 visit(target.watch, frag, agent, "tcgen05.commit", work=(stream.complete, stream.count))
-            ended = tensor_rules.ended(watch, agent, stream)
+            ended = (own, *tensor_rules.ended(watch, agent, stream))
             _commit(frag, cta, lane, (target, at), ended, agent.carried(watch.clocks))
 
 

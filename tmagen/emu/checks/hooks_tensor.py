@@ -313,9 +313,12 @@ def commit(frag: Fragment, cta: Any, barrier: Any, mask: Any) -> None:
         issue.own_mask(pick(mask, lane))
         barrier_at(cta, at)
         agent = watch.agent(frag, lane)
-        use(watch, frag, agent, at, "tcgen05.commit")
+        target = use(watch, frag, agent, at, "tcgen05.commit")
         stream = watch.mma_stream(frag.warp.index, lane)
-        _commit(frag, cta, lane, at, tensor_rules.ended(watch, agent, stream), agent.carried(watch.clocks))
+        own = watch.commit(frag.warp.index, lane)
+        if target is not None:
+            target.arrives(own)
+        _commit(frag, cta, lane, at, (own, *tensor_rules.ended(watch, agent, stream)), agent.carried(watch.clocks))
 
 
 def _commit(frag: Fragment, cta: Any, lane: int, at: int, ended: tuple[tuple[int, int], ...], carried: Any) -> None:

@@ -73,6 +73,7 @@ class Watch:
         self.shared = Shadow(session.shared_parts, cta, tensor=False)
         self.tensor = Shadow(session.tensor_parts, cta, tensor=True)
         self.tensor_work: dict[int, Stream] = {}  # by thread
+        self.commits: dict[int, list[int]] = {}  # by thread: component and count of its tcgen05.commit
         self.bulk: dict[int, Stream] = {}
         self.copies: dict[tuple[int, int], Stream] = {}  # cp.async of a warp and some lanes of it
         self.smallest_alloc = COLUMNS
@@ -156,6 +157,18 @@ class Watch:
     def lands(self, barrier: WatchedBarrier, copy: Access) -> None:
         """A copy to shared memory of this CTA completes on a barrier."""
         self.landing[barrier.component] = barrier, copy
+        barrier.uses[copy.component] = copy.clock
+
+    def commit(self, warp: int, lane: int) -> tuple[int, int]:
+        """A tcgen05.commit of a thread is issued: what its arrive brings to whoever waits for it. The arrives of a
+        thread's commits come in their order.
+        """
+        found = self.commits.get(32 * warp + lane)
+        if found is None:
+            component = self.clocks.component(f"commits of {self.prefix}warp {warp} lane {lane}")
+            found = self.commits[32 * warp + lane] = [component, 0]
+        found[1] += 1
+        return found[0], found[1]
 
     def mma_stream(self, warp: int, lane: int) -> Stream:
         """The tensor core work of one thread."""

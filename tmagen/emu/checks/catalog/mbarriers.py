@@ -174,7 +174,9 @@ add(
     ),
     Check(
         "MB-45", "E", "mbarrier.inval before the last use",
-        "Nothing orders the inval after an operation of another thread on the object, or threads still wait on it.",
+        "Nothing orders the inval after an operation of another thread on the object, threads still wait on it, or a "
+        "tcgen05.commit or a copy has yet to arrive: nobody before the inval has waited for that phase, or for a later "
+        "commit of the same thread.",
         "Thread 0 invalidates right after its own wait; other warps may not have come to theirs.",
         "A barrier between the last use and mbarrier.inval; or leave it out: no object needs it at exit.",
         "mbarrier.inval", "race",
