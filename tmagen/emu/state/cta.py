@@ -42,7 +42,7 @@ _NOWHERE = 1 << 40
 
 SM_SHARED_BYTES = 228 << 10
 SM_THREADS = 2048
-"""What an SM of compute capability 9.0 and 10.0 has for its CTAs (CUDA C++ Programming Guide, "Compute Capabilities")."""
+"""What an SM of sm_90 and sm_100 has for its CTAs (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 @dataclass
