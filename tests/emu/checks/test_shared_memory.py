@@ -144,6 +144,11 @@ def test_ordinary_read_then_load() -> None:
     assert rules(INIT + READ + USE + SYNC + end) == set()
     assert rules(INIT + READ + USE + SYNC + end, level="R") == {"PX-03"}
     assert rules(INIT + READ + FENCE + SYNC + end, level="R") == set()
+    # loads before a wgmma.fence are over when the MMAs behind it are: scales are read there and used after the release
+    fence = "wgmma.fence.sync.aligned;\n"
+    assert rules(INIT + READ + fence + SYNC + USE + end, threads=128) == set()
+    assert rules(INIT + READ + fence + SYNC + USE + end, level="R", threads=128) == {"PX-03"}
+    assert rules(INIT + fence + READ + SYNC + USE + end, threads=128) == {"PX-03"}
 
 
 def test_a_relaxed_arrive_publishes_no_ordinary_store() -> None:

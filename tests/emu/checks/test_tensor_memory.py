@@ -150,6 +150,28 @@ def test_lanes_that_the_odd_cta_of_a_pair_counts_on_from_its_peer() -> None:
     assert "TL-02" in fired(body.replace("0x800000", "0x1000000"))
 
 
+def test_factors_that_the_odd_cta_of_a_pair_makes() -> None:
+    """Its threads write them to their own memory and tell the even one by an arrive, whose MMA or copy reads both."""
+    pair = START.replace("cta_group::1", "cta_group::2") + DESCRIPTOR
+    peer = "mov.u32 %r60, %cluster_ctarank;\nmapa.shared::cluster.u32 %r63, %r91, 0;\nsetp.ne.u32 %p10, %r60, 0;\n"
+    arrive = "mbarrier.arrive.{}shared::cluster.b64 _, [%r63];\n"
+    even = (
+        "@%p10 bra $odd;\n" + wait() + one(COPY.replace("cta_group::1", "cta_group::2"), 2)
+        + one(DONE.replace("cta_group::1", "cta_group::2"), 3) + OVER + "$odd:\n"
+    )  # fmt: skip
+    meet = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+    free = meet + FREE.replace("cta_group::1", "cta_group::2")
+
+    def told(made: str, how: str, level: str) -> set[str]:
+        tell = "@!%p10 bra $told;\n" + one(arrive.format(how), 4) + "$told:\n"
+        body = pair + peer + meet + CLEAR + made + SYNC + tell + even + free
+        return rules(body, level, threads=128, grid=2, cluster=2) & {"MB-34", "MB-35", "PX-01"}
+
+    assert told(FENCE, "release.cluster.", "E") == told(FENCE, "release.cluster.", "W") == set()
+    assert told(FENCE, "", "E") == set() and told(FENCE, "", "W") == {"MB-34"}
+    assert told("", "", "E") == {"MB-35", "PX-01"}  # what it reads of its own CTA is not fenced either
+
+
 def test_the_formal_fence() -> None:
     before, after = one(MMA + DONE, 1) + OVER, TAKE + TAKEN + SYNC + FREE
     assert fired(before + after, "W") == {"TC-08"}

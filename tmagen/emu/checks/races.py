@@ -154,13 +154,16 @@ def scope_edge(first: Access, second: Access) -> str | None:
     return f"the scope of one of them, .{name}, does not include the thread of the other"
 
 
-def narrow(first: Access, second: Access, hazard: str) -> Verdict:
-    """An access of another CTA that is ordered before by arrivals on an mbarrier whose scope is their own CTA alone."""
+def narrow(first: Access, second: Access, *, formal: bool) -> Verdict:
+    """An access of another CTA that is ordered before by arrivals on an mbarrier whose scope is their own CTA alone.
+    `formal`: no instruction would come of a wider one. That is so of reads, and of what the asynchronous proxy reads
+    in the writer's own CTA behind a proxy fence: that fence has waited for the writes.
+    """
     edge = (
         f"the arrive that orders the {NOUNS[second.kind]} after the {NOUNS[first.kind]} is of .cta scope, which leaves "
         "out the CTA of its mbarrier; .release.cluster does not"
     )
-    return Verdict("MB-35", "E", edge) if hazard == "RAW" else Verdict("MB-34", "W", edge)
+    return Verdict("MB-34", "W", edge) if formal else Verdict("MB-35", "E", edge)
 
 
 def is_bare(first: Access, hazard: str) -> bool:

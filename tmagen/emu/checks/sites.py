@@ -17,6 +17,9 @@ _RELEASES = (
 )  # fmt: skip
 # What may overwrite memory by itself, right after the load.
 _OVERWRITES = ("cp.async.bulk", "tcgen05.mma", "tcgen05.dealloc", "wgmma.mma_async")
+# What registers are ready for: no load is still on its way when the MMAs behind it end, and kernels put their loads of
+# scales before it for that (DeepGEMM, sm90_fp8_gemm_1d2d).
+_COMPLETES = "wgmma.fence"
 _ENDS = ("ret", "exit", "trap")
 SCOPE_NAMES = ("cta", "cluster", "gpu", "sys")
 _SCOPES = {"cta": 0, "cluster": 1, "gpu": 2, "gl": 2, "sys": 3}
@@ -66,7 +69,8 @@ class Flow:
 
     def use_of(self, instruction: Instruction) -> int | None:
         """How many releases a thread may have executed, at most, when every register of a load has been the source of
-        some instruction, which waits for the load. None where there is a way on which some register never is.
+        some instruction, which waits for the load, or a wgmma.fence has been executed. None where there is a way on
+        which some register never is.
         """
         start = self.place(instruction)
         results, _ = split_operands(instruction, registry.find(instruction.opcode))
@@ -87,7 +91,7 @@ class Flow:
             here = self.entry.body[at]
             read, written = _registers(here)
             left = left - read
-            if not left:
+            if not left or here.opcode.startswith(_COMPLETES):
                 most = max(most, releases)
                 continue
             ways = self.after(at)

@@ -233,7 +233,9 @@ class Watch:
             space = SHARED_MEMORY
             if known[first.component] >= first.clock:
                 if self.prefix and self.is_narrow(first, second, agent):
-                    verdict = races.narrow(first, second, hazard)
+                    fenced = known[SHARED * capacity + first.component] >= first.clock
+                    stays = first.who[2] is memory.cta and not second.generic and fenced
+                    verdict = races.narrow(first, second, formal=hazard != "RAW" or stays)
                     self.report(verdict, first, second, agent, hazard, memory, footprint)
                     return
                 if first.generic == second.generic or known[SHARED * capacity + first.component] >= first.clock:

@@ -134,8 +134,9 @@ add(
         "MB-34", "W", "Remote arrive of .cta scope orders ordinary accesses",
         "An arrive on another CTA's mbarrier is .release.cta where it names no scope, and that scope leaves out the "
         "CTA of the mbarrier. Completed asynchronous work may be told that way, as shipping kernels do; told here is "
-        "that an ordinary read, or a write that is overwritten, is ordered by nothing else. No instruction comes of it "
-        "for these, so it is told with --strict alone.",
+        "that an ordinary read, a write that is overwritten, or one that the asynchronous proxy reads in the writer's "
+        "own CTA behind fence.proxy.async, is ordered by nothing else. No instruction comes of it for these, so it is "
+        "told with --strict alone.",
         "ldmatrix of a tile, then the default arrive on the producer's empty barrier in another CTA.",
         "mbarrier.arrive.release.cluster.shared::cluster.",
         "mbarrier.arrive; Memory Consistency Model: Scope", "race",

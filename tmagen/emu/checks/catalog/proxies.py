@@ -27,7 +27,8 @@ add(
         "PX-03", "E/R", "Ordinary read, then an asynchronous overwrite, with no proxy fence",
         "An arrive or a barrier does not wait for a load of shared memory whose result nobody has used yet, so TMA "
         "may overwrite what is still to be read. E where no register of the load is used before the thread releases; "
-        "R where all of them are (the use waits for the load), or on some ways through the text only.",
+        "R where all of them are (the use waits for the load) or a wgmma.fence stands between, or on some ways through "
+        "the text only.",
         "ld.shared of the last tile, mbarrier.arrive on its empty barrier, the additions afterwards.",
         "fence.proxy.async before the arrive; or use the values first.",
         "Async proxy; Memory Consistency Model: Proxy-preserved base causality order", "race",
