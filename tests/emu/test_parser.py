@@ -78,6 +78,13 @@ def test_operands() -> None:
     assert ins[9].guard == Not(Reg("%p1")) and ins[9].operands[2] == Imm(16)
 
 
+def test_qualifiers_that_stand_apart() -> None:
+    """As ptxas takes them; TileLang writes a cache hint so."""
+    first, second, *_ = body("@%p1 add .u32 %r1, %r2, %r3;\nadd\n .sat\t.s32 %r1, %r2, 4;\nret;")
+    assert (first.opcode, first.guard, len(first.operands)) == ("add.u32", Reg("%p1"), 3)
+    assert (second.opcode, second.text, len(second.operands)) == ("add.sat.s32", "add .sat .s32 %r1, %r2, 4", 3)
+
+
 def test_nested_scopes_reuse_names() -> None:
     text = """
         // begin inline asm

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\.?[A-Za-z_$%][\w$]*")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
-_INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z_][\w.:]*)\s*(.*)$", re.S)
+_INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z_][\w.:]*(?:\s+\.[\w.:]+)*)\s*(.*)$", re.S)
 _REG = re.compile(r"\.reg\s+((?:\.\w+\s*)+)\s*(.*)$", re.S)
 _SERIES = re.compile(r"(.+?)<(\d+)>$")
 _PARAM_ACCESS = re.compile(r"(ld|st)\.param(?:::func)?(?=\.)")
@@ -212,12 +212,13 @@ class Body:
         if found is None:
             raise parser.error(f"expected an instruction, not '{' '.join(raw.split())[:60]}'", at)
         scope = self.scope
+        opcode = "".join(found[3].split())  # qualifiers may stand apart
         try:
             rest = found[4].strip()
             parsed: tuple[Operand, ...] = ()
-            if rest and found[3].split(".")[0] != "call":
+            if rest and opcode.split(".")[0] != "call":
                 parsed = tuple(operands.parse(part, scope, self.use) for part in operands.split(rest))
-            parts = found[3].split(".")
+            parts = opcode.split(".")
             if parsed and (parts[0] in _TAKES_CARRY or "cc" in parts):
                 parsed = self.with_carry(parts, parsed)
             guard: Reg | Not | None = None
@@ -228,16 +229,16 @@ class Body:
                 guard = Not(reg) if found[1] else reg
         except OperandError as error:
             raise parser.error(str(error), at) from None
-        if found[3].split(".")[0] == "call":
+        if opcode.split(".")[0] == "call":
             self.call(raw, rest, guard, at)
             return
-        if self.calls and found[3] in ("ret", "ret.uni"):
+        if self.calls and opcode in ("ret", "ret.uni"):
             self.jump(guard, scope, parser.line(at), " ".join(raw.split()))
             return
-        if scope.suffix or scope.symbols or found[3].startswith(("bra", "brx")):
+        if scope.suffix or scope.symbols or opcode.startswith(("bra", "brx")):
             self.branches.append((len(self.instructions), scope))
         self.instructions.append(
-            Instruction(found[3], parsed, guard, parser.line(at), self.source, " ".join(raw.split()))
+            Instruction(opcode, parsed, guard, parser.line(at), self.source, " ".join(raw.split()))
         )
 
     def finished(self) -> list[Instruction]:
