@@ -293,7 +293,7 @@ class GlobalShadow:
         known, capacity = agent.known, watch.clocks.capacity
         if known[first.component] >= first.clock:
             if watch.prefix and watch.is_narrow(first, second, agent):
-                verdict = races.narrow(first, second, hazard)
+                verdict = races.narrow(first, second, formal=hazard != "RAW")
             elif not first.generic or second.generic or known[GLOBAL * capacity + first.component] >= first.clock:
                 return
             else:
