@@ -22,8 +22,18 @@ from tmagen.tirx import build as tirx_build
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PROGRAMS = ExitStack()
+FILES = ExitStack()
+"""What is to be removed in the end."""
 _BUILT: dict[tuple[object, ...], tuple[HostProgram, Path]] = {}
+
+
+def _key(text: str, name: str, options: dict[str, object]) -> tuple[object, ...]:
+    return (text, name, *sorted(options.items()))
+
+
+def keep(program: HostProgram, text: str, path: Path, **options: object) -> None:
+    """Keeps what :func:`tmagen.hostrun.build` would make of a text, which was at `path`, with these options."""
+    _BUILT[_key(text, path.name, options)] = program, path
 
 
 def build(source: Path, **options: object) -> AbstractContextManager[HostProgram]:
@@ -31,9 +41,11 @@ def build(source: Path, **options: object) -> AbstractContextManager[HostProgram
     text = source.read_text(encoding="utf-8", errors="replace")
     if re.search(r'#\s*include\s*"', text) or re.search(r"[^\w/.-]", str(source)):
         return hostrun.build(source, **options)  # type: ignore[arg-type]
-    key = (text, source.name, *sorted(options.items()))
+    key = _key(text, source.name, options)
     if key not in _BUILT:
-        _BUILT[key] = _PROGRAMS.enter_context(hostrun.build(source, **options)), source  # type: ignore[arg-type]
+        program = hostrun.build(source, **options)  # type: ignore[arg-type]
+        FILES.callback(program.close)
+        keep(program, text, source, **options)
     program, first = _BUILT[key]
     return nullcontext(replace(program, ptx=program.ptx.replace(str(first.absolute()), str(source.absolute()))))
 
@@ -41,7 +53,7 @@ def build(source: Path, **options: object) -> AbstractContextManager[HostProgram
 def close() -> None:
     """Removes what is kept."""
     _BUILT.clear()
-    _PROGRAMS.close()
+    FILES.close()
 
 
 def once(function: Callable[P, R]) -> Callable[P, R]:

@@ -12,10 +12,27 @@ import pytest
 from tests.planted import extended
 from tests.planted.edit import edited
 from tests.planted.faults import EDGE, FAULTS, PLAIN, Fault
+from tests.together import build_together
 from tmagen.ir import Shape
 from tmagen.verify import Report, verify
 
+pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.xdist_group("planted")]  # one process builds them together
+
 PAGE = Path(__file__).parent.parent / "docs" / "planted-faults.md"
+
+
+def broken(fault: Fault) -> str:
+    return edited(fault.kernel(), *fault.edits)
+
+
+@pytest.fixture(scope="module")
+def _built_together() -> None:
+    build_together([extended.mailbox(), extended.relay(), *map(broken, FAULTS)])
+
+
+@pytest.fixture
+def built(_built_together: None, kept_builds: pytest.MonkeyPatch) -> None:
+    """The kernels are built already."""
 
 
 def run(text: str, shape: Shape) -> Report:
@@ -30,7 +47,7 @@ def test_extended_kernels_are_right(kernel: Callable[[], str]) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_fault_is_found(fault: Fault) -> None:
-    text = edited(fault.kernel(), *fault.edits)
+    text = broken(fault)
     report = run(text, fault.shape)
     assert report.exit_code == 1, report.text()
     told = report.text()

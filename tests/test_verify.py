@@ -88,6 +88,7 @@ def test_nothing_is_left_behind(everything: Report, scratch: Path) -> None:
     assert left <= {"runtime.o", "runtime.cpp"}, "the compiled stand-in serves the whole process"
 
 
+@pytest.mark.usefixtures("kept_builds")
 def test_file_far_apart_rows_and_elements_beyond_2_to_the_31(tmp_path: Path) -> None:
     path = tmp_path / "kernel.cu"
     path.write_text(emit(plan(STEP4)))
@@ -99,6 +100,7 @@ def test_file_far_apart_rows_and_elements_beyond_2_to_the_31(tmp_path: Path) -> 
     assert 135 * case.lds.d > 1 << 31
 
 
+@pytest.mark.usefixtures("kept_builds")
 def test_baked_in_shape_is_the_default_and_the_only_one() -> None:
     text = emit(plan(Gemm(problem=Problem(shape=Shape(130, 24, 40)))))
     report = verify(text, completion="eager", inputs="integer")
@@ -133,6 +135,7 @@ def test_what_is_not_understood_is_not_judged() -> None:
     assert report.text().endswith("stopped at what is not judged: no case after it was run")
 
 
+@pytest.mark.usefixtures("kept_builds")
 def test_wrong_questions() -> None:
     with pytest.raises(TmagenError, match="no such file"):
         verify(Path("/nowhere/kernel.cu"))
@@ -183,6 +186,7 @@ def test_stop_at_the_first_failure() -> None:
     assert streamed[-1].endswith("stopped at the first failure: no case after it was run")
 
 
+@pytest.mark.usefixtures("kept_builds")
 def test_lines_come_as_cases_end() -> None:
     streamed: list[str] = []
 
@@ -200,11 +204,13 @@ def test_lines_come_as_cases_end() -> None:
     assert "passed" in streamed[first + 1]
 
 
+@pytest.mark.usefixtures("kept_builds")
 def test_a_problem_that_is_too_large_is_refused_before_it_runs() -> None:
     with pytest.raises(SpecError, match=r"needs about [\d,.]+ GiB of memory"):
         verify(STEP4, [Shape(8, 8, 8), Shape(4_000_000, 4_000_000, 8)])
 
 
+@pytest.mark.usefixtures("kept_builds")
 def test_progress_is_told() -> None:
     class Log(NoProgress):
         def __init__(self) -> None:

@@ -18,6 +18,8 @@ from tmagen.plan import plan
 from tmagen.verify import Verdict, verify
 from tmagen.verify.host import beyond_limits
 
+pytestmark = pytest.mark.usefixtures("kept_builds")
+
 SMALL = Gemm(tile=Tile(128, 16, 32), name="gemm_a")
 EAGER: dict[str, Any] = {"completion": "eager", "inputs": "integer", "checks": False}
 

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.together import build_together
 from tmagen.emit import emit
 from tmagen.ir import DType, Gemm, Problem, Schedule, Shape
 from tmagen.plan import plan
 from tmagen.verify import LeadingDims, Report, Verdict, verify
+
+# One process for all, which builds them together.
+pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.xdist_group("mutations")]
 
 # Two CTAs share six tiles; seven K tiles go round a ring of two stages; M, N and K end inside a tile; rows are padded.
 SPEC = Gemm(schedule=Schedule(persistent=True, ctas=2))
@@ -128,6 +132,16 @@ MUTATIONS = [
 def text() -> str:
     """The kernel, without the compile-time checks that would refuse a mutant before it runs."""
     return re.sub(r"static_assert\(.*?\);\n", "", emit(plan(SPEC)), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def _built_together(text: str) -> None:
+    build_together([text, *(mutation.apply(text) for mutation in (*MUTATIONS, *PACKED))])
+
+
+@pytest.fixture
+def built(_built_together: None, kept_builds: pytest.MonkeyPatch) -> None:
+    """The mutants are built already."""
 
 
 def run(text: str) -> Report:

@@ -16,6 +16,9 @@ import pytest
 from tmagen.toolchain import ToolchainError, find_nvcc
 
 CHAPTER = Path(__file__).resolve().parents[2] / "shared" / "seed" / "gemm-tma-pipeline-chapter.zh.txt"
+SHAPES = ((4096, 4096, 4096), (512, 384, 256), (256, 256, 256))
+CASES = tuple((step, *shape) for step in (4, 5, 6) for shape in SHAPES)
+"""What the tests ask for. Those that do are one group, so that TVM starts once for all of them."""
 FLAGS = ("-O3", "--use_fast_math")  # as TVM itself compiles
 
 

@@ -50,13 +50,15 @@ def kernels() -> dict[Path, tuple[Plan, str]]:
     return made
 
 
-def resources_of(text: str, target: Target, nvcc: Nvcc) -> KernelResources:
-    """What ptxas says of the one kernel in `text`."""
+def resources_of(made: dict[Path, tuple[Plan, str]], target: Target, nvcc: Nvcc) -> dict[str, KernelResources]:
+    """What ptxas says of the kernels of a target, by their names. One translation unit: headers take nvcc longest."""
+    texts = {chosen.name: text for chosen, text in made.values() if chosen.spec.target is target}
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "kernel.cu")
-        source.write_text(text)
-        (resources,) = compile_cubin(nvcc, source, arch=target.value, flags=("-O3",)).kernels
-    return resources
+        unit = Path(folder, "kernels.cu")
+        unit.write_text("".join(texts.values()))
+        found = compile_cubin(nvcc, unit, arch=target.value, flags=("-O3",)).kernels
+    # The symbol of a kernel has its name, with its length before it: one name may begin another.
+    return {name: one for name in texts for one in found if f"{len(name)}{name}" in one.name}
 
 
 def index(made: dict[Path, tuple[Plan, str]], nvcc: Nvcc) -> str:
@@ -67,12 +69,13 @@ def index(made: dict[Path, tuple[Plan, str]], nvcc: Nvcc) -> str:
         "Written by `make regen`; a test holds the files to what the templates emit, byte for byte.",
         f"Registers are those of nvcc {nvcc.version} with `-O3`; no kernel spills.",
     ]
-    target = None
-    for path, (chosen, text) in made.items():
+    target, all_resources = None, dict[str, KernelResources]()
+    for path, (chosen, _) in made.items():
         if chosen.spec.target is not target:
             target = chosen.spec.target
             lines += ["", f"## {target.value}", "", *HEADS]
-        resources = resources_of(text, target, nvcc)
+            all_resources = resources_of(made, target, nvcc)
+        resources = all_resources[chosen.name]
         if resources.spill_store_bytes or resources.spill_load_bytes:
             raise SystemExit(f"regen: {path} spills registers")
         problem = chosen.spec.problem

@@ -22,6 +22,8 @@ from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.tensormap import DataType, Interleave, L2Promotion, OobFill, SwizzleMode
 from tmagen.toolchain import compile_ptx, find_nvcc
 
+pytestmark = pytest.mark.xdist_group("tvm")
+
 SHAPES = [(256, 256, 256), (512, 384, 256)]
 CASES = [(step, *shape) for step in (4, 5, 6) for shape in SHAPES]
 COMPLETIONS = ["eager", "lazy", "newest-first", "random", "timed"]
@@ -36,7 +38,7 @@ def _available():
 
 def lowered():
     """What TVM makes of every case, by case."""
-    return tirx_text.lowered(tuple(CASES))
+    return tirx_text.lowered(tirx_text.CASES)
 
 
 @cache

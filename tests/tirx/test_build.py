@@ -26,6 +26,8 @@ from tmagen.verify.buffers import allocate
 from tmagen.verify.inputs import integer_inputs
 from tmagen.verify.reference import exact_reference
 
+pytestmark = pytest.mark.xdist_group("tvm")
+
 PIPELINES = {4: Pipeline(1, Policy.SERIAL), 5: Pipeline(2), 6: Pipeline(2)}
 CHAPTER_SHAPES = [(4096, 4096, 4096), (512, 384, 256)]
 F16, BF16, F32 = DType.F16, DType.BF16, DType.F32
@@ -107,8 +109,7 @@ def renamings(ours: str, theirs: str) -> dict[str, str]:
 @pytest.mark.parametrize("shape", CHAPTER_SHAPES, ids=str)
 @pytest.mark.parametrize("step", PIPELINES)
 def test_the_chapters_kernels_but_for_names(step: int, shape: tuple[int, int, int]) -> None:
-    cases = tuple((step, *shape) for step in PIPELINES for shape in CHAPTER_SHAPES)
-    want = tirx_text.lowered(cases)[(step, *shape)]
+    want = tirx_text.lowered(tirx_text.CASES)[(step, *shape)]
     got = built()[chapter_spec(step, shape)]
     assert len(renamings(got.text, want["text"])) > 8
     assert [list(got.grid), list(got.block), got.dynamic_smem_bytes] == [
