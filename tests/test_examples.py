@@ -16,20 +16,27 @@ EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "cmake"
 CMAKE = Path(sysconfig.get_path("scripts"), "cmake")
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the project is built: for one target and then for the other."""
+    return tmp_path_factory.mktemp("build")
+
+
+@pytest.mark.xdist_group("examples")
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
-def test_the_cmake_project_builds_and_links(tmp_path: Path, target: str) -> None:
+def test_the_cmake_project_builds_and_links(built: Path, target: str) -> None:
     nvcc = pinned_nvcc()
     # The wheels keep libcudart in lib, where nvcc does not look by itself; an installed CUDA needs none of this.
     environment = {**os.environ, "LIBRARY_PATH": os.pathsep.join(map(str, nvcc.library_dirs))}
     chosen = [f"-DTMAGEN_TARGET={target}", f"-DCMAKE_CUDA_COMPILER={nvcc.path}"]
-    configure = [CMAKE, "-S", EXAMPLE, "-B", tmp_path, *chosen]
-    for command in (configure, [CMAKE, "--build", tmp_path, "--parallel", "2"]):
+    configure = [CMAKE, "-S", EXAMPLE, "-B", built, *chosen]
+    for command in (configure, [CMAKE, "--build", built, "--parallel", "2"]):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "warning" not in done.stderr.lower()
-    run = subprocess.run([tmp_path / "gemm_example"], capture_output=True, text=True, check=False)
+    run = subprocess.run([built / "gemm_example"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    linked = subprocess.run(["ldd", tmp_path / "gemm_example"], capture_output=True, text=True, check=True)
+    linked = subprocess.run(["ldd", built / "gemm_example"], capture_output=True, text=True, check=True)
     assert "libcuda.so" not in linked.stdout
 
 

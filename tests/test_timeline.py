@@ -22,6 +22,8 @@ from tmagen.timeline.picture import picture
 from tools.regen import pinned_nvcc
 from tools.timeline_docs import PICTURES, Picture
 
+pytestmark = [pytest.mark.usefixtures("kept_builds"), pytest.mark.xdist_group("timeline")]  # drawn once
+
 STEP4, STEP5 = PICTURES
 Capture = pytest.CaptureFixture[str]
 

@@ -31,6 +31,7 @@ class Mutation:
     pattern: str
     new: str
     told: tuple[str, ...] = ("elements of D are wrong",)
+    checks: bool = True
 
     def apply(self, text: str) -> str:
         """The text with every match of the pattern replaced."""
@@ -98,7 +99,11 @@ MUTATIONS = [
         r"if (threadIdx.x == 0) { \1",
     ),
     Mutation(
-        "tile that never advances", r"next_id \+= gridDim\.x;", "", ("never ends: the CTA comes back to the state",)
+        "tile that never advances",
+        r"next_id \+= gridDim\.x;",
+        "",
+        ("never ends: the CTA comes back to the state",),
+        checks=False,  # thousands of whole tiles; the next mutant is checked
     ),
     Mutation(
         "K tile that never advances",
@@ -144,8 +149,8 @@ def built(_built_together: None, kept_builds: pytest.MonkeyPatch) -> None:
     """The mutants are built already."""
 
 
-def run(text: str) -> Report:
-    return verify(text, [SHAPE], inputs="integer", lds=LDS, jobs=1)
+def run(text: str, *, checks: bool = True) -> Report:
+    return verify(text, [SHAPE], inputs="integer", lds=LDS, checks=checks, jobs=1)
 
 
 def test_unbroken_kernel_passes(text: str) -> None:
@@ -189,7 +194,7 @@ def test_ignored_ldd_of_f32_output() -> None:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_broken_kernel_fails(text: str, mutation: Mutation) -> None:
-    report = run(mutation.apply(text))
+    report = run(mutation.apply(text), checks=mutation.checks)
     assert report.exit_code == 1, report.text()
     failed = "\n".join(line for case in report.cases if case.verdict is Verdict.FAILED for line in case.lines())
     assert any(words in failed for words in mutation.told), report.text()
