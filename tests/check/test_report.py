@@ -8,7 +8,7 @@ import pytest
 
 from tests.check.kernels import ADD_S32, add_launch, check_add
 from tmagen.check import RULES, Rule, Severity, Verdict, sarif
-from tmagen.check.finding import Finding, Findings
+from tmagen.check.finding import Before, Finding, Findings
 from tmagen.check.report import CaseReport, Report, verdict_of
 from tmagen.check.rules import register, rule_of
 
@@ -27,6 +27,7 @@ class Found:
     where: str | None = "CTA (0, 0, 0) warp 0"
     count: int = 1
     calls: str = " in load, called at line 80"
+    other: Before | None = None
 
 
 def report_of(*findings: Finding, subject: str = "kernel.cu") -> Report:
@@ -108,6 +109,20 @@ def test_sarif_has_both_lines() -> None:
     related = first["relatedLocations"][0]["physicalLocation"]
     assert related == {"artifactLocation": {"uri": "out/kernel.ptx"}, "region": {"startLine": 12}}
     assert run["invocations"] == [{"executionSuccessful": True, "exitCode": 1}]
+
+
+def test_sarif_has_both_accesses_of_a_race() -> None:
+    findings = Findings()
+    findings.take([Found("race", "E", other=Before("st.shared.b32 [%r1], %r2", 7, ("kernel.cu", 20)))])
+    (result,) = sarif(report_of(*findings), ptx_file="out/kernel.ptx")["runs"][0]["results"]
+    places = [place["physicalLocation"] for place in result["relatedLocations"]]
+    assert [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places] == [
+        ("out/kernel.ptx", 12),
+        ("kernel.cu", 20),
+        ("out/kernel.ptx", 7),
+    ]
+    assert [place["id"] for place in result["relatedLocations"]] == [1, 2, 3]
+    assert result["relatedLocations"][1]["message"]["text"] == "the access before: st.shared.b32 [%r1], %r2"
 
 
 def test_sarif_of_a_launch_file_and_of_what_is_not_judged() -> None:

@@ -70,7 +70,10 @@ def test_memory_outlives_a_process() -> None:
 CHANGES = {
     "kernel": ({"kernel": "other"}, "not in the module"),
     "grid": ({"grid": (0, 1, 1)}, "at least 1"),
-    "grid y": ({"grid": (1, 70000, 1)}, "65535"),
+    "grid x": ({"grid": (1 << 31, 1, 1)}, r"grid \(2147483648, 1, 1\): at most 2,147,483,647, 65,535 and 65,535 CTAs"),
+    "grid y": ({"grid": (1, 70000, 1)}, "65,535"),
+    "grid z": ({"grid": (1, 1, 65536)}, "65,535"),
+    "CTAs": ({"grid": (4097, 4096, 1)}, "16,781,312 CTAs: at most 16,777,216 are emulated"),
     "block": ({"block": (2048, 1, 1)}, "1024"),
     "params": ({"params": b""}, "0 bytes of parameters"),
     "shared": ({"dynamic_smem_bytes": 300_000}, "shared memory"),

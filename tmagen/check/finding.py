@@ -21,6 +21,15 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """The access that a race is with, where it came first. `ptx_line` and `source` are as in :class:`Finding`."""
+
+    instruction: str
+    ptx_line: int
+    source: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong, and where.
 
@@ -40,6 +49,7 @@ class Finding:
     key: str | None = None
     count: int = 1
     calls: str = ""  # behind the source: through which functions the line was reached
+    before: Before | None = None
 
     def lines(self) -> tuple[str, ...]:
         """The finding for people."""
@@ -74,6 +84,17 @@ class Finding:
         }
 
 
+class Spot(Protocol):
+    """An instruction that a checker of the emulator names."""
+
+    @property
+    def instruction(self) -> str: ...
+    @property
+    def ptx_line(self) -> int: ...
+    @property
+    def source(self) -> tuple[str, int] | None: ...
+
+
 class Found(Protocol):
     """What the emulator's checks hand over: they know nothing of this package. `level` is E, W or R."""
 
@@ -97,6 +118,12 @@ class Found(Protocol):
     def count(self) -> int: ...
     @property
     def calls(self) -> str: ...
+    @property
+    def other(self) -> Spot | None: ...
+
+
+def _before(spot: Spot) -> Before:
+    return Before(spot.instruction, spot.ptx_line, spot.source)
 
 
 _LEVELS = {"E": Severity.ERROR, "W": Severity.WARNING, "R": Severity.REVIEW}
@@ -132,6 +159,7 @@ class Findings:
                     one.where,
                     count=one.count,
                     calls=one.calls,
+                    before=None if one.other is None else _before(one.other),
                 )
             )
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from tmagen.check.read_maps import read_maps
 from tmagen.check.read_params import read_params
 from tmagen.check.spec import BufferSpec, Dim3, ExpectSpec, LaunchSpec, PredecessorSpec
 from tmagen.check.table import Table
+from tmagen.emu.launch import MAX_CTAS, MAX_GRID
 from tmagen.errors import Diagnostic, SpecError
 from tmagen.words import named, nearest
 
@@ -35,7 +37,7 @@ BUFFER_KEYS = ("dtype", "shape", "ld", "strides", "fill", "align", "writable")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _MAX_RANK = 8
 _MAX_SPAN_BYTES = 1 << 38
-_LARGEST_CTAS, _LARGEST_THREADS = (1 << 31) - 1, 1024
+_LARGEST_THREADS = 1024
 
 
 def from_toml(text: str, source: str = "launch file") -> LaunchSpec:
@@ -63,7 +65,7 @@ def from_mapping(document: Mapping[str, Any], source: str = "launch") -> LaunchS
     maps = read_maps(top, {buffer.name: buffer for buffer in buffers}, declared)
     spec = LaunchSpec(
         kernel=top.text("kernel"),
-        grid=_extents(top, "grid", _LARGEST_CTAS) or (1, 1, 1),
+        grid=_grid(top) or (1, 1, 1),
         block=_extents(top, "block", _LARGEST_THREADS),
         cluster=_extents(top, "cluster", 16),
         dynamic_smem_bytes=top.integer("dynamic_smem_bytes", 0, most=1 << 20),
@@ -80,6 +82,18 @@ def from_mapping(document: Mapping[str, Any], source: str = "launch") -> LaunchS
     if problems:
         raise SpecError(*(Diagnostic(f"{named(source)}: {d.message}", d.detail, d.hint) for d in problems))
     return spec
+
+
+def _grid(top: Table) -> Dim3 | None:
+    grid = _extents(top, "grid", MAX_GRID[0])
+    if grid is None:
+        return None
+    if any(n > most for n, most in zip(grid, MAX_GRID, strict=True)):
+        limits = " and ".join(f"{most:,} in {axis}" for most, axis in zip(MAX_GRID[1:], "yz", strict=True))
+        top.wrong("grid", f" = {list(grid)} is out of range: a grid has at most {MAX_GRID[0]:,} CTAs in x, {limits}")
+    elif (ctas := math.prod(grid)) > MAX_CTAS:
+        top.wrong("grid", f" = {list(grid)} is {ctas:,} CTAs: at most {MAX_CTAS:,} are emulated")
+    return grid
 
 
 def _extents(table: Table, key: str, most: int) -> Dim3 | None:

@@ -80,9 +80,15 @@ def _result(
     # SARIF allows a level other than "none" for a kind of "fail" alone.
     if result["kind"] == "open":
         result["level"] = "none"
-    if len(places) > 1:
+    related = [("the PTX", place) for place in places[1:]]
+    if (before := finding.before) is not None:
+        if before.source is not None:
+            related.append((f"the access before: {before.instruction}", _place(*before.source)))
+        if ptx is not None:
+            related.append(("the access before, in the PTX", _place(ptx, before.ptx_line)))
+    if related:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": "the PTX"}, **place} for number, place in enumerate(places[1:], 1)
+            {"id": number, "message": {"text": words}, **place} for number, (words, place) in enumerate(related, 1)
         ]
     properties = {
         "ptxLine": finding.ptx_line,

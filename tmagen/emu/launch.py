@@ -26,6 +26,12 @@ class Predecessor:
     reads: Ranges | None = None
 
 
+MAX_GRID = ((1 << 31) - 1, 65_535, 65_535)
+"""CTAs in x, y and z (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
+MAX_CTAS = 1 << 24
+"""Of a launch that is run: CTAs run one after the other, and so many take tens of minutes if they do nothing."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch. `params` is the parameter block, laid out as `Entry.params` says.

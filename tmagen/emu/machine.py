@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import pickle
@@ -22,7 +23,7 @@ from tmagen.emu.checks.session import Session
 from tmagen.emu.compile import Program, compile_entry
 from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
 from tmagen.emu.errors import EmulatorError, Fault, NotJudged
-from tmagen.emu.launch import Launch, RunResult
+from tmagen.emu.launch import MAX_CTAS, MAX_GRID, Launch, RunResult
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.module import Module
 from tmagen.emu.observe.trace import Observation, Trace
@@ -208,8 +209,11 @@ def _check_launch(module: Module, program: Program, launch: Launch) -> None:
             "least 1"
         )
     _check_cluster(program, launch)
-    if launch.grid[1] > 65535 or launch.grid[2] > 65535 or launch.grid[0] > (1 << 31) - 1:
-        raise Fault(f"launch with grid {launch.grid}: the limits are 2^31-1, 65535, 65535")
+    if any(n > most for n, most in zip(launch.grid, MAX_GRID, strict=True)):
+        x, y, z = MAX_GRID
+        raise Fault(f"launch with grid {launch.grid}: at most {x:,}, {y:,} and {z:,} CTAs")
+    if (ctas := math.prod(launch.grid)) > MAX_CTAS:
+        raise NotJudged(f"launch with grid {launch.grid}, {ctas:,} CTAs: at most {MAX_CTAS:,} are emulated")
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     if threads > MAX_THREADS:
         raise Fault(f"launch with {threads} threads per CTA; {MAX_THREADS} is the limit")
