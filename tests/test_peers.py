@@ -12,7 +12,7 @@ import pytest
 
 from tmagen.emu import GlobalMemory, Launch, parse
 from tools.peers import __main__ as command
-from tools.peers import own, tirx, triton, triton_others
+from tools.peers import gluon, own, tirx, triton, triton_others
 from tools.peers.cases import TRITON, TritonCase
 from tools.peers.outcome import Outcome, Ways, table
 from tools.peers.problem import GUARD, TYPES, Problem
@@ -34,6 +34,15 @@ def test_names_are_unique_and_every_request_is_plain_data() -> None:
     json.dumps([case.request() for case in TRITON])
     assert {case.target for case in TRITON} == {90, 100}
     assert any(case.roles for case in TRITON) and any(case.ctas > 1 for case in TRITON)
+
+
+def test_gluon_takes_clusters_of_pairs_in_both_directions() -> None:
+    assert {case.ctas for case in gluon.CASES} == {(1, 1), (2, 1), (2, 2), (4, 1)}
+    assert len({case.name for case in gluon.CASES}) == len(gluon.CASES)
+    json.dumps([case.request() for case in gluon.CASES])
+    for case in gluon.CASES:
+        assert any(shape[0] % case.tile[0] or shape[1] % case.tile[1] for shape in case.shapes) or not case.cluster
+        assert any(shape[2] % case.tile_k for shape in case.shapes)
 
 
 @pytest.mark.parametrize("types", sorted({case.types for case in TRITON}), ids="-".join)
@@ -116,6 +125,7 @@ def test_the_command_s_last_line(capsys: pytest.CaptureFixture[str], monkeypatch
         monkeypatch.setattr(tirx, "run_all", lambda pattern, ways: iter(()))
         monkeypatch.setattr(triton, "run_all", lambda pattern, ways: iter(()))
         monkeypatch.setattr(triton_others, "run_all", lambda pattern, ways: iter(()))
+        monkeypatch.setattr(gluon, "run_all", lambda pattern, ways: iter(()))
         monkeypatch.setattr("sys.argv", ["peers"])
         assert command.main() == status
         assert capsys.readouterr().out.splitlines()[-1] == last

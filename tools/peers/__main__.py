@@ -18,7 +18,7 @@ import argparse
 import sys
 from itertools import chain
 
-from tools.peers import cutlass, own, tirx, triton, triton_others
+from tools.peers import cutlass, gluon, own, tirx, triton, triton_others
 from tools.peers.outcome import Outcome, Ways, table
 
 
@@ -32,7 +32,7 @@ def main() -> int:
     arguments = parser.parse_args()
     ways = Ways(not arguments.no_checks, arguments.thorough)
     outcomes: list[Outcome] = []
-    found = [source.run_all(arguments.only, ways) for source in (own, tirx, triton, triton_others)]
+    found = [source.run_all(arguments.only, ways) for source in (own, tirx, triton, triton_others, gluon)]
     found += [cutlass.run_all(arguments.only, ways)] if arguments.cutlass else []
     for outcome in chain.from_iterable(found):
         print(f"{outcome.source} {outcome.kernel}: {outcome.verdict}", flush=True)

@@ -8,9 +8,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.peers.cases import TRITON, Shape, TritonCase
 from tools.peers.outcome import USUAL_WAYS, Outcome, Ways
 from tools.peers.problem import TYPES, Problem
-from tools.peers.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "3.9.0"
@@ -30,6 +29,17 @@ PACKAGES = FOLDER / f"triton-{VERSION}"
 # Element types of tensor maps as Triton (and tensormap.replace) numbers them.
 _ELEMENTS = {0: DataType.UINT8, 6: DataType.FLOAT16, 7: DataType.FLOAT32, 10: DataType.BFLOAT16}
 _PROGRAMS = 3  # of a persistent kernel
+
+
+class Request(Protocol):
+    """Something to compile."""
+
+    @property
+    def name(self) -> str:
+        """Unique, and the name of its files."""
+
+    def request(self) -> dict[str, Any]:
+        """What the compiling process is told."""
 
 
 def install() -> None:
@@ -41,7 +51,7 @@ def install() -> None:
     subprocess.run([*command, "--target", PACKAGES, f"triton=={VERSION}"], check=True)
 
 
-def compile_all(cases: tuple[TritonCase | Program, ...]) -> None:
+def compile_all(cases: Sequence[Request]) -> None:
     """PTX of all cases that have none yet, in FOLDER/ptx."""
     folder = FOLDER / "ptx"
     folder.mkdir(parents=True, exist_ok=True)

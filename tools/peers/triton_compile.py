@@ -78,11 +78,55 @@ def compile_program(case: dict[str, Any], folder: Path) -> None:
     (folder / f"{case['name']}.json").write_text(json.dumps(record))
 
 
+def compile_gluon(case: dict[str, Any], folder: Path) -> None:
+    """The same for a kernel of `gluon_kernels`: a request with "cluster" in it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.experimental.gluon import language as gl
+    from triton.experimental.gluon._runtime import GluonASTSource
+
+    from tools.peers import gluon_kernels
+
+    tm, tn, tk = case["tile"]
+    cluster = tuple(map(tuple, case["cluster"]))
+    signature = {}
+    for name, shape, which in (("a", (tm, tk), 0), ("b", (tk, tn), 1), ("d", (tm, case["width"]), 2)):
+        basis = cluster if which == 2 else _operand_basis(cluster, which)
+        layout = gl.NVMMASharedLayout.get_default_for(list(shape), gl.float16, cga_layout=basis)
+        signature[name] = f"tensordesc<fp16[{shape[0]},{shape[1]}],{layout!r}>"
+    constants = {**case["constants"], "cluster": cluster}
+    signature.update(dict.fromkeys(constants, "constexpr"))
+    options = {"num_warps": 4, "num_ctas": 2 ** len(cluster)}
+    record: dict[str, Any]
+    try:
+        source = GluonASTSource(gluon_kernels.product, signature, constants)
+        built = triton.compile(source, target=GPUTarget("cuda", case["target"], 32), options=options)
+    except Exception as error:
+        record = {"error": (str(error).strip().splitlines() or [type(error).__name__])[0]}
+    else:
+        (folder / f"{case['name']}.ptx").write_text(built.asm["ptx"])
+        facts = built.metadata._asdict()
+        maps = [(entry["swizzle"], entry["elem_type"], entry["block_size"]) for entry in facts["tensordesc_meta"]]
+        record = {"kernel": facts["name"], "shared": facts["shared"], "ctas": facts["num_ctas"], "maps": maps}
+    (folder / f"{case['name']}.json").write_text(json.dumps(record))
+
+
+def _operand_basis(cluster: tuple[tuple[int, int], ...], which: int) -> tuple[tuple[int, int], ...]:
+    """How CTAs share A (0) or B (1): parts of D beside each other have A's rows in common, below each other B's
+    columns; a pair shares each of them half by half.
+    """
+    if not cluster:
+        return ()
+    rest = [(row, 0) if which == 0 else (0, 2 * column) for row, column in cluster[1:]]
+    return ((1, 0) if which == 0 else (0, 1), *rest)
+
+
 def main() -> None:
     """`python -m tools.peers.triton_compile CASES.json FOLDER`."""
     cases, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     for case in cases:
-        (compile_program if "program" in case else compile_case)(case, folder)
+        kind = compile_program if "program" in case else compile_gluon if "cluster" in case else compile_case
+        kind(case, folder)
 
 
 if __name__ == "__main__":

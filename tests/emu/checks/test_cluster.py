@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from tests.emu import test_mma_pair as pair
-from tests.emu.checks.kernels import FILL, INIT, SYNC, check, one, rules, warp
+from tests.emu.checks.kernels import FILL, INIT, READ, SYNC, check, one, rules, warp
 from tmagen.emu import EmulatorError
 
 ARRIVE = "barrier.cluster.arrive.aligned;\n"
@@ -195,6 +195,17 @@ LEFT = ARRIVE + WAIT
 )
 def test_a_peer_runs_while_its_memory_is_used(body: str, expected: set[str]) -> None:
     assert rules(body, **BOTH) == expected
+
+
+def test_a_peer_overwrites_what_was_read_before_a_relaxed_barrier() -> None:
+    """The barrier orders no memory; that the load is over by then is what compilers go by."""
+    write = "st.shared::cluster.b32 [%r62], %r0;\n" + LEFT
+    for how, level, expected in (("", "R", set()), (".relaxed", "E", set()), (".relaxed", "R", {"RC-01"})):
+        met = f"barrier.cluster.arrive{how}.aligned;\n" + WAIT
+        assert rules(PEER + ARRIVE + WAIT + READ + met + write, level, **BOTH) == expected
+    assert rules(PEER + ARRIVE + WAIT + RELAXED + WAIT + READ + write, **BOTH) == {"RC-01"}
+    # what was written before it is another matter
+    assert "RC-01" in rules(PEER + ARRIVE + WAIT + FILL + RELAXED + WAIT + write, **BOTH)
 
 
 def test_a_remote_arrive_that_nobody_waits_for() -> None:

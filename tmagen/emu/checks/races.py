@@ -27,6 +27,9 @@ NOUNS = {
 _LOADS = ("tma_load", "bulk_load")
 COPIES = (*_LOADS, "st_async")
 _STORES = ("tma_store", "bulk_store", "reduce")
+# Severity behind a barrier of the cluster with a relaxed arrive, which orders no memory by the text: compilers read the
+# address of tensor memory there, and overwrite a peer's memory that was read before it.
+_BEHIND_RELAXED = {"alloc": "W", "ld": "R"}
 _TENSOR_WORK = ("mma", "tmem_cp")
 
 
@@ -82,12 +85,12 @@ def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
         return Verdict("TM-34", "E", watch.phase_edge(first, agent, what))
     if first.kind == "cp_async":
         return Verdict("RC-01", "E", f"nothing orders the {what} after a cp.async.wait_group that covers the copy")
+    rule = "TA-03" if first.kind == "alloc" else "RC-01"
     edge = f"no barrier or mbarrier orders the {what} after the {NOUNS[first.kind]}"
-    if first.kind != "alloc":
-        return Verdict("RC-01", "E", edge)
-    if agent.inits is not None and agent.inits[first.component] >= first.clock:
-        return Verdict("TA-03", "W", f"{edge} but a relaxed arrive at the cluster's, which orders no memory")
-    return Verdict("TA-03", "E", edge)
+    relaxed = agent.inits is not None and agent.inits[first.component] >= first.clock
+    if relaxed and first.kind in _BEHIND_RELAXED:
+        return Verdict(rule, _BEHIND_RELAXED[first.kind], f"{edge} but one of the cluster with a relaxed arrive")
+    return Verdict(rule, "E", edge)
 
 
 def _tensor(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:

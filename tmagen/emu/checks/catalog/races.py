@@ -7,9 +7,10 @@ from tmagen.emu.checks.registry import Check, add
 
 add(
     Check(
-        "RC-01", "E", "Race in shared memory",
+        "RC-01", "E/R", "Race in shared memory",
         "Two accesses touch the same bytes of shared memory, one of them writes, and no barrier, mbarrier, fence "
-        "pair or wait orders them. What the later one sees is open.",
+        "pair or wait orders them. What the later one sees is open. R where a load stands before a barrier of the "
+        "cluster with a relaxed arrive, and what overwrites it behind.",
         "Threads stage a tile with st.shared and thread 0 starts the TMA store of it with no bar.sync in between.",
         "Put a rendezvous between them: bar.sync for the CTA, bar.warp.sync within a warp, or an mbarrier that the "
         "first thread arrives on and the second waits for.",
