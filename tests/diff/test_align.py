@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tmagen.diff.align import Block, Mark, align, align_events
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.reasons import reason
 from tmagen.diff.sections import EPILOGUE, FILL, K_TILE, SETUP, TEARDOWN, Section, sections_of
 

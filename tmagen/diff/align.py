@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
 
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.sections import K_TILE, TEARDOWN, Section
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tmagen.diff.align import Block, Mark, Row
 from tmagen.diff.compare import Comparison
 from tmagen.diff.cost import MAIN_LOOP, REGISTERS
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.facts import Fact, Group
 from tmagen.diff.reasons import reason
 from tmagen.diff.results import Results

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 
+from tmagen.diff.event import Event, area, prefetch_text
+from tmagen.diff.folding import folded
 from tmagen.diff.layout import Box, Names
 from tmagen.diff.record import Executed
 from tmagen.emu.compile_emit import PARAM_WINDOW
@@ -20,38 +21,10 @@ COLUMN_MASK = 0xFFFF
 """The column of a tensor-memory address (PTX ISA "Tensor Memory Addressing": lane above, column below)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One step of a CTA. Events of two kernels are the same where all but `text` and `line` are.
-
-    `op` and `about` say what it is, and align the two sides; `facts` are how it is done. `varying` is what changes from
-    one K tile or output tile to the next, and from one launch to another: it is compared, but does not make a K tile
-    another kind of K tile.
-    """
-
-    op: str
-    about: str
-    facts: tuple[tuple[str, str], ...]
-    varying: tuple[tuple[str, str], ...]
-    who: str
-    text: str
-    line: int  # of the PTX
-    count: int = 1
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.op, self.about
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """The event but for what varies."""
-        return self.op, self.about, self.facts, self.who, self.count
-
-
 def events_of(recorded: Sequence[Executed], names: Names, threads: int) -> list[Event]:
     """The events worth telling, in order, runs of the same step folded into one."""
     writer = _Writer(names, threads)
-    return _folded(writer.write(event) for event in recorded)
+    return folded(writer.write(event) for event in recorded)
 
 
 class _Writer:
@@ -146,7 +119,7 @@ class _Writer:
         return self._event(
             event,
             "TMA load",
-            f"TMA load of {_area(box)} into {where}, {box.bytes:,} bytes on {self._barrier(barrier)}",
+            f"TMA load of {area(box)} into {where}, {box.bytes:,} bytes on {self._barrier(barrier)}",
             box.operand,
             (("rows", box.rows), ("columns", box.columns), ("bytes", f"{box.bytes:,}"), ("barrier", name)),
             (*stage, ("row", box.row), ("column", box.column)),
@@ -158,7 +131,7 @@ class _Writer:
         return self._event(
             event,
             "TMA store",
-            f"TMA store of {_area(box)}, {box.bytes:,} bytes",
+            f"TMA store of {area(box)}, {box.bytes:,} bytes",
             box.operand,
             (("rows", box.rows), ("columns", box.columns), ("bytes", f"{box.bytes:,}")),
             (("row", box.row), ("column", box.column)),
@@ -168,7 +141,7 @@ class _Writer:
         address, space = event.operands
         found = self.names.maps.get(address + PARAM_WINDOW if space == "param" else address)
         operand = "?" if found is None else found.operand
-        return self._event(event, "prefetch", _prefetch_text([operand]), "tensor maps", ((operand, "1"),))
+        return self._event(event, "prefetch", prefetch_text([operand]), "tensor maps", ((operand, "1"),))
 
     def on_tma_prefetch(self, event: Executed) -> Event:
         tensor_map, coords = event.operands
@@ -176,7 +149,7 @@ class _Writer:
         return self._event(
             event,
             "prefetch",
-            f"prefetch {_area(box)} into L2",
+            f"prefetch {area(box)} into L2",
             box.operand,
             (("rows", box.rows), ("columns", box.columns)),
             (("row", box.row), ("column", box.column)),
@@ -294,15 +267,6 @@ def _arrivals(count: int) -> str:
     return f"{count} arrival{'' if count == 1 else 's'}"
 
 
-def _prefetch_text(operands: Sequence[str]) -> str:
-    plural = "s" if len(operands) > 1 else ""
-    return f"prefetch the tensor map{plural} of {', '.join(operands)}"
-
-
-def _area(box: Box) -> str:
-    return f"{box.operand}[{box.row}:{box.row + box.rows}, {box.column}:{box.column + box.columns}]"
-
-
 def _mma_shape(instruction: Instruction, idesc: int) -> str:
     kind = next(part.removeprefix("kind::") for part in instruction.parts if part.startswith("kind::"))
     try:
@@ -316,100 +280,3 @@ def _transfer(instruction: Instruction) -> tuple[str, int]:
     shape = next(part for part in instruction.parts if part[:2].isdigit())
     number = next(part for part in instruction.parts if part[0] == "x" and part[1:].isdigit())
     return shape, int(number[1:])
-
-
-# --- folding ----------------------------------------------------------------------------------------------------------
-
-
-def _folded(events: Iterator[Event | None]) -> list[Event]:
-    found: list[Event] = []
-    for event in events:
-        if event is None:
-            continue
-        for back in range(1, len(found) + 1):
-            joined = _joined(found[-back], event)
-            if joined is not None:
-                found[-back] = joined
-                break
-            # Loads of A and B may alternate: each goes on with the last of its own.
-            if event.op != "TMA load" or found[-back].op != event.op:
-                found.append(event)
-                break
-        else:
-            found.append(event)
-    return found
-
-
-def _joined(last: Event, event: Event) -> Event | None:
-    """Both as one, where the second goes on with what the first began."""
-    if last.op != event.op or last.about != event.about or last.who != event.who:
-        return None
-    join = _JOINS.get(event.op)
-    return None if join is None else join(last, event)
-
-
-def _join_inits(last: Event, event: Event) -> Event:
-    facts = tuple(sorted({*last.facts, *event.facts}))
-    counts = {arrivals for _, arrivals in facts}
-    text = "init " + (
-        f"{', '.join(name for name, _ in facts)}, {next(iter(counts))} each"
-        if len(counts) == 1
-        else ", ".join(f"{name} ({arrivals})" for name, arrivals in facts)
-    )
-    return replace(last, facts=facts, text=text)
-
-
-def _join_prefetches(last: Event, event: Event) -> Event | None:
-    if last.about != "tensor maps":
-        return None
-    facts = (*last.facts, *event.facts)
-    return replace(last, facts=facts, text=_prefetch_text([operand for operand, _ in facts]))
-
-
-def _join_mmas(last: Event, event: Event) -> Event | None:
-    if dict(last.varying)["stage"] != dict(event.varying)["stage"] or last.facts != event.facts:
-        return None
-    count = last.count + 1
-    # "4 MMAs 128x128x16, A and B of stage 0, the first adds": of one MMA, it is the one that adds.
-    rest = last.text.partition(" " if last.count == 1 else " MMAs ")[2]
-    rest = rest.replace(", adds", ", the first adds").replace(", overwrites", ", the first overwrites")
-    return replace(last, count=count, text=f"{count} MMAs {rest}")
-
-
-def _join_stores(last: Event, event: Event) -> Event | None:
-    if last.facts != event.facts:
-        return None
-    nbytes = dict(event.facts)["bytes"]
-    count = last.count + 1
-    return replace(last, count=count, text=f"{count} st.{event.about} of {nbytes} bytes")
-
-
-def _join_boxes(last: Event, event: Event) -> Event | None:
-    """Boxes side by side, of one stage: what they move is one area."""
-    before, after = dict(last.varying), dict(event.varying)
-    facts, more = dict(last.facts), dict(event.facts)
-    if (
-        before.get("stage") != after.get("stage")
-        or before["row"] != after["row"]
-        or int(before["column"]) + int(facts["columns"]) != int(after["column"])
-    ):
-        return None
-    count = last.count + 1
-    columns = int(facts["columns"]) + int(more["columns"])
-    nbytes = int(facts["bytes"].replace(",", "")) + int(more["bytes"].replace(",", ""))
-    box = Box(last.about, int(before["row"]), int(facts["rows"]), int(before["column"]), columns, nbytes)
-    facts |= {"columns": str(columns), "bytes": f"{nbytes:,}"}
-    rest = last.text.partition(" bytes")[2]
-    into = f" into stage {before['stage']}" if last.op == "TMA load" else ""
-    text = f"{count} {last.op}s of {_area(box)}{into}, {nbytes:,} bytes{rest}"
-    return replace(last, count=count, facts=tuple(facts.items()), text=text)
-
-
-_JOINS: dict[str, Callable[[Event, Event], Event | None]] = {
-    "init": _join_inits,
-    "prefetch": _join_prefetches,
-    "MMA": _join_mmas,
-    "store": _join_stores,
-    "TMA load": _join_boxes,
-    "TMA store": _join_boxes,
-}

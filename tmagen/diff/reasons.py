@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tmagen.diff.align import Block, Mark, Row
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.layout import DONE, FULL
 from tmagen.diff.sections import EPILOGUE, FILL, LOADS, SETUP, TEARDOWN
 

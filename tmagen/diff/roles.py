@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tmagen.diff.code import Code
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.facts import Fact, facts
 from tmagen.diff.layout import DONE, FULL
 from tmagen.diff.view import View

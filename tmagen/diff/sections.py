@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.layout import DONE, FULL
 
 SETUP, FILL, K_TILE, EPILOGUE, TEARDOWN = "set-up", "fill", "K tile", "epilogue", "tear-down"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tmagen.diff.align import Block, Row
 from tmagen.diff.compare import Comparison
-from tmagen.diff.events import Event
+from tmagen.diff.event import Event
 from tmagen.diff.facts import Group
 from tmagen.diff.problem import Problem
 from tmagen.diff.reasons import reason

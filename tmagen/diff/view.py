@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tmagen.diff.events import Event, events_of
+from tmagen.diff.event import Event
+from tmagen.diff.events import events_of
 from tmagen.diff.layout import Map, Names, maps_of, names_of
 from tmagen.diff.problem import Problem, addresses_of, allocated, pretended_addresses
 from tmagen.diff.record import Recording, record

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import mmap
 import os
 import pickle
-import re
 import struct
 import time
 from collections import deque
@@ -21,9 +19,9 @@ import numpy as np
 from tmagen.emu.checks.finding import hints_apart, merged
 from tmagen.emu.checks.session import Session
 from tmagen.emu.compile import Program, compile_entry
-from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
-from tmagen.emu.errors import EmulatorError, Fault, NotJudged
-from tmagen.emu.launch import MAX_CTAS, MAX_GRID, Launch, RunResult
+from tmagen.emu.errors import EmulatorError, NotJudged
+from tmagen.emu.launch import Launch, RunResult
+from tmagen.emu.machine_limits import check_launch, cluster_size, target_of
 from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.module import Module
 from tmagen.emu.observe.trace import Observation, Trace
@@ -39,10 +37,6 @@ from tmagen.emu.timing.latency import table_for
 
 Progress = Callable[[int, int], None]
 Listener = Callable[[str, Any, Any, tuple[Any, ...]], None]
-MAX_THREADS = 1024
-MAX_SHARED_BYTES = {"sm_90": 232_448, "sm_100": 232_448, "sm_103": 232_448, "sm_110": 232_448, "sm_120": 101_376}
-"""Shared memory of a CTA, static and dynamic, by target (CUDA C++ Programming Guide, "Compute Capabilities")."""
-
 _SM_COUNT = {"sm_90": 132, "sm_100": 148}
 
 
@@ -94,7 +88,7 @@ def run(
     if (listener is not None or trace is not None) and jobs > 1:
         raise ValueError(f"a {'listener' if trace is None else 'trace'} hears one process alone: jobs = 1")
     started = time.perf_counter()
-    clustered = _is_clustered(launch)
+    clustered = launch.cluster != (1, 1, 1)
     timed = policy.completion is Timed
     program = compile_entry(
         module,
@@ -104,7 +98,7 @@ def run(
         clustered=clustered,
         observed=timed or trace is not None,
     )
-    _check_launch(module, program, launch)
+    check_launch(module, program, launch)
     symbols = _place_variables(program, memory)
     context = Context(
         program,
@@ -115,7 +109,7 @@ def run(
         symbols,
         listener=listener,
         any_leader=any_leader,
-        sm_count=_SM_COUNT.get(_target(module), 148),
+        sm_count=_SM_COUNT.get(target_of(module), 148),
         max_rounds=max_rounds,
         registers=program.first,
         hardware_sums=hardware_sums,
@@ -130,7 +124,7 @@ def run(
     # Processes take clusters from one pipe, in order.
     ordered = policy.clusters is not at_random
     alone = program.uses_global_atomics or (program.takes_clusters and (total > _MAX_PORTIONS or not ordered))
-    jobs = 1 if alone else max(1, min(jobs, total // _cluster_size(launch)))
+    jobs = 1 if alone else max(1, min(jobs, total // cluster_size(launch)))
     if timed or trace is not None:
         table = table_for(module.target) if timed else None
         context.observation = Observation(table, trace, jobs)
@@ -166,7 +160,7 @@ def _run_cluster(context: Context, index: int) -> None:
 
 def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple[Any, ...]:
     session = context.session
-    size = _cluster_size(context.launch)
+    size = cluster_size(context.launch)
     try:
         waiting = deque(range(total // size))
 
@@ -188,74 +182,6 @@ def _run_alone(context: Context, total: int, progress: Progress | None) -> tuple
     return () if session is None else merged([session.ends()])
 
 
-def _target(module: Module) -> str:
-    """The architecture without its suffix: sm_100 for sm_100a."""
-    return re.sub(r"[^\d_a-z].*|[af]$", "", module.target.split(",")[0].strip())
-
-
-def _cluster_size(launch: Launch) -> int:
-    return launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
-
-
-def _is_clustered(launch: Launch) -> bool:
-    return launch.cluster != (1, 1, 1)
-
-
-def _check_launch(module: Module, program: Program, launch: Launch) -> None:
-    """The launch against the kernel's directives and the machine's limits."""
-    if any(n < 1 for n in (*launch.grid, *launch.block, *launch.cluster)):
-        raise Fault(
-            f"launch with grid {launch.grid}, block {launch.block} and cluster {launch.cluster}: every extent is at "
-            "least 1"
-        )
-    _check_cluster(program, launch)
-    if any(n > most for n, most in zip(launch.grid, MAX_GRID, strict=True)):
-        x, y, z = MAX_GRID
-        raise Fault(f"launch with grid {launch.grid}: at most {x:,}, {y:,} and {z:,} CTAs")
-    if (ctas := math.prod(launch.grid)) > MAX_CTAS:
-        raise NotJudged(f"launch with grid {launch.grid}, {ctas:,} CTAs: at most {MAX_CTAS:,} are emulated")
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    if threads > MAX_THREADS:
-        raise Fault(f"launch with {threads} threads per CTA; {MAX_THREADS} is the limit")
-    directives = program.entry.directives
-    if "maxntid" in directives and threads > int(np.prod(directives["maxntid"])):
-        raise Fault(f"launch with {threads} threads per CTA, but the kernel's .maxntid is {directives['maxntid']}")
-    if "reqntid" in directives and tuple(launch.block) != (*directives["reqntid"], 1, 1)[:3]:
-        raise Fault(f"launch with block {launch.block}, but the kernel's .reqntid is {directives['reqntid']}")
-    target = _target(module)
-    limit = MAX_SHARED_BYTES.get(target)
-    if limit is None:
-        raise NotJudged(f"target {module.target}")
-    used = program.dynamic_base - RESERVED_SHARED_BYTES + launch.dynamic_smem_bytes
-    if used > limit:
-        raise Fault(f"launch with {used:,} bytes of shared memory per CTA; {target} has {limit:,}")
-    if len(launch.params) != program.entry.param_bytes:
-        raise Fault(
-            f"launch with {len(launch.params)} bytes of parameters; "
-            f"kernel {launch.kernel} has {program.entry.param_bytes}"
-        )
-
-
-MAX_CLUSTER_CTAS = 16
-"""Of the hardware; more than 8 need the kernel's consent, which a launch here implies."""
-
-
-def _check_cluster(program: Program, launch: Launch) -> None:
-    """Clusters against the grid and the kernel's directives (PTX ISA, "Cluster Dimension Directives")."""
-    size = _cluster_size(launch)
-    if size > MAX_CLUSTER_CTAS:
-        raise Fault(f"launch with clusters of {size} CTAs; {MAX_CLUSTER_CTAS} is the limit")
-    if any(n % c for n, c in zip(launch.grid, launch.cluster, strict=True)):
-        raise Fault(f"launch with grid {launch.grid}, which is no multiple of the cluster {launch.cluster}")
-    directives = program.entry.directives
-    if "reqnctapercluster" in directives:
-        required = (*directives["reqnctapercluster"], 1, 1)[:3]
-        if launch.cluster != required:
-            raise Fault(f"launch with cluster {launch.cluster}, but the kernel's .reqnctapercluster is {required}")
-    if "maxclusterrank" in directives and size > directives["maxclusterrank"][0]:
-        raise Fault(f"launch with clusters of {size} CTAs; .maxclusterrank is {directives['maxclusterrank'][0]}")
-
-
 def _place_variables(program: Program, memory: GlobalMemory) -> dict[str, int]:
     """Allocate the module's .global and .const variables that the kernel names."""
     symbols = {}
@@ -274,7 +200,7 @@ def _run_split(context: Context, total: int, jobs: int, progress: Progress | Non
     the checks of all of them found.
     """
     counters = mmap.mmap(-1, 8 * jobs)
-    queue = _queue(total // _cluster_size(context.launch))
+    queue = _queue(total // cluster_size(context.launch))
     workers: list[tuple[int, int]] = []
     failure: EmulatorError | None = None
     found: list[tuple[Any, ...]] = []
@@ -352,7 +278,7 @@ def _portion(total: int) -> int:
 def _take(context: Context, number: int, total: int, jobs: int, counters: mmap.mmap, queue: int) -> Iterator[int]:
     """Run portions until there are none, or another process has failed; yields after each cluster."""
     done = 0
-    size = _cluster_size(context.launch)
+    size = cluster_size(context.launch)
     clusters = total // size
 
     def take(which: int) -> int | None:
