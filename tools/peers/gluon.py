@@ -69,7 +69,7 @@ CASES = (
     GluonCase((), 128, ((256, 256, 256), (512, 384, 200))),
     GluonCase((PAIR,), 128, ((512, 256, 256), (1000, 384, 136))),
     GluonCase((PAIR, BESIDE), 128, ((512, 512, 256), (1024, 712, 200)), stages=2, width=256),
-    GluonCase((PAIR, BELOW), 64, ((1024, 128, 256), (1536, 384, 200)), stages=2),
+    GluonCase((PAIR, BELOW), 64, ((1024, 128, 256), (1500, 376, 200)), stages=2),
 )
 
 
