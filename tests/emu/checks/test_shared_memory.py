@@ -85,6 +85,16 @@ def test_a_load_is_complete_for_whoever_waits(completion: str) -> None:
     assert rules(start + handed, completion=completion) == set()
 
 
+@pytest.mark.parametrize("completion", ["eager", "lazy", "adversarial"])
+def test_a_wait_whose_address_each_lane_has_computed(completion: str) -> None:
+    """The lanes wait for one phase, and the emulator finds that out at the wait alone."""
+    own = "and.b32 %r81, %r0, 0;\nadd.u32 %r91, %r91, %r81;\n"
+    start = INIT + SYNC + one(LOAD, 1) + own
+    assert rules(start + wait() + READ + USE + SYNC, completion=completion) == set()
+    # when the phase is complete already, and when it is not
+    assert rules(start + warp("bar.arrive 1, 64;\n", 2) + warp("bar.sync 1, 64;\n", 3, index=1) + wait() + READ) == set()
+
+
 def test_two_loads_into_one_buffer() -> None:
     again = LOAD.replace("%r91", "%r92")
     assert rules(INIT + SYNC + one(LOAD + again, 1) + wait() + wait(barrier="%r92", name="M")) == {"TM-35"}
@@ -149,6 +159,14 @@ def test_ordinary_read_then_load() -> None:
     assert rules(INIT + READ + fence + SYNC + USE + end, threads=128) == set()
     assert rules(INIT + READ + fence + SYNC + USE + end, level="R", threads=128) == {"PX-03"}
     assert rules(INIT + fence + READ + SYNC + USE + end, threads=128) == {"PX-03"}
+
+
+@pytest.mark.parametrize("work", [COMMIT * 3, "tcgen05.wait::ld.sync.aligned;\n" + COMMIT * 2])
+def test_work_between_a_read_and_its_use(work: str) -> None:
+    """What a warp issues after it has read is no release of what it has read."""
+    end = one(LOAD, 1) + wait()
+    assert rules(INIT + READ + work + USE + SYNC + end) == set()
+    assert rules(INIT + READ + work + SYNC + USE + end) == {"PX-03"}
 
 
 def test_a_relaxed_arrive_publishes_no_ordinary_store() -> None:

@@ -204,6 +204,9 @@ def _wait_apart(
     watch: Watch = cta.watch
     warp = frag.warp
     before = {lane: (pick(address, lane), pick(state, lane)) for lane in frag.lanes.lanes}
+    if len(asked := set(before.values())) == 1:  # one phase after all, which each lane has computed for itself
+        place, phase = asked.pop()
+        return mbar_wait(frag, cta, place, phase, by_parity, next_block, number)
     code = mbarrier.mbar_wait(frag, cta, address, state, by_parity, next_block, number)
     relaxed = watch.site_of(frag).relaxed
     for fragment in warp.fragments:

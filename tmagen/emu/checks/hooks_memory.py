@@ -150,38 +150,48 @@ def st_global_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values
 
 def ld_generic(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
     value = access.ld_generic(frag, cta, address, nbytes)
-    _loads(cta.watch, frag, *access.window(frag, address), nbytes)
+    for space, at in access.windows(frag, address):
+        _loads(cta.watch, frag, space, at, nbytes)
     return value
 
 
 def ld_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
     values = access.ld_generic_vector(frag, cta, address, nbytes, count)
-    _loads(cta.watch, frag, *access.window(frag, address), nbytes * count)
+    for space, at in access.windows(frag, address):
+        _loads(cta.watch, frag, space, at, nbytes * count)
     return values
 
 
 def st_generic(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
     access.st_generic(frag, cta, address, nbytes, value)
-    _stores(cta.watch, frag, *access.window(frag, address), nbytes, value)
+    for space, at in access.windows(frag, address):
+        _stores(cta.watch, frag, space, at, nbytes, value)
 
 
 def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
     access.st_generic_vector(frag, cta, address, nbytes, values)
-    _stores(cta.watch, frag, *access.window(frag, address), nbytes * len(values), values)
+    for space, at in access.windows(frag, address):
+        _stores(cta.watch, frag, space, at, nbytes * len(values), values)
+
+
+def _atomics(watch: Watch, frag: Fragment, space: str, address: Any, nbytes: int) -> None:
+    if space == "shared":
+        shared(watch, frag, address, nbytes, "atom")
+    elif space == "cluster":
+        for peer, place in each_cta(frag, watch.cta, address):
+            shared(peer.watch, frag, place, nbytes, "atom")
+    elif space == "global":
+        watch.session.memory.lanes(watch, frag, address, nbytes, "atom")
+    flag(watch, frag, space, address, loads=True, stores=True)
 
 
 def atomic(
     frag: Fragment, cta: Any, space: str, address: Any, nbytes: int, combine: Any, operands: tuple[Any, ...]
 ) -> Any:
     old = combining.atomic(frag, cta, space, address, nbytes, combine, operands)
-    watch = cta.watch
-    where, at = access.window(frag, address) if space == "generic" else (space, address)
-    if where == "shared":
-        shared(watch, frag, at, nbytes, "atom")
-    elif where == "cluster":
-        for peer, place in each_cta(frag, cta, at):
-            shared(peer.watch, frag, place, nbytes, "atom")
-    elif where == "global":
-        watch.session.memory.lanes(watch, frag, at, nbytes, "atom")
-    flag(watch, frag, where, at, loads=True, stores=True)
+    if space == "generic":
+        for name, at in access.windows(frag, address):
+            _atomics(cta.watch, frag, name, at, nbytes)
+    else:
+        _atomics(cta.watch, frag, space, address, nbytes)
     return old

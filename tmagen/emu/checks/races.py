@@ -53,13 +53,17 @@ def _follows_issue(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
     return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock)
 
 
-def _was_used(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
-    """Whether the load's registers were used before the release that the agent is ordered after: the load was over
-    then. Where some of them may never be used, the benefit of the doubt.
+def _was_used(watch: Watch, first: Access, second: Access, agent: Lanes, row: int) -> bool:
+    """Whether the load's registers were used before the release that the agent is ordered after, or before what its own
+    warp does: the load was over then. Where some of them may never be used, the benefit of the doubt.
     """
-    releases = first.site.releases_before_use
-    if releases is None:
+    use = first.site.use
+    if use is None:
         return True
+    releases = use.releases
+    last = second.site.instruction
+    if first.who[0] == second.who[0] and first.who[2] is second.who[2] and (last.line, last.text) in use.overwrites:
+        releases += 1
     return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock + releases)
 
 
@@ -115,7 +119,7 @@ def _tensor(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
         return Verdict("TL-08" if same_warp and second.kind == "tmem_ld" else "TL-07", "E", edge)
     if same_warp and second.kind == "tmem_st":
         return Verdict("TL-08", "W", edge)
-    return Verdict("TL-05", "R" if _was_used(watch, first, agent, TENSOR) else "E", edge)
+    return Verdict("TL-05", "R" if _was_used(watch, first, second, agent, TENSOR) else "E", edge)
 
 
 def _global(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:
@@ -140,7 +144,7 @@ def unfenced(watch: Watch, first: Access, second: Access, agent: Lanes, hazard: 
     edge = f"no {fence} by a thread on the way stands between the {NOUNS[first.kind]} and the {what}"
     if hazard == "WAR":
         rule = "PX-15" if second.kind == "try_cancel" else "PX-03"
-        return Verdict(rule, "R" if _was_used(watch, first, agent, ORDER) else "E", edge)
+        return Verdict(rule, "R" if _was_used(watch, first, second, agent, ORDER) else "E", edge)
     if space == GLOBAL_MEMORY:
         return Verdict("PX-09", "E", edge)
     if hazard == "RAW":

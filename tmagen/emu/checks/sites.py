@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from tmagen.emu.compile_blocks import registers_of, split_operands
 from tmagen.emu.isa import registry
@@ -15,8 +15,8 @@ _RELEASES = (
     "mbarrier.arrive", "mbarrier.init", "bar.sync", "bar.arrive", "bar.cta", "barrier.", "st.release", "atom.", "red.",
     "fence.", "membar.",
 )  # fmt: skip
-# What may overwrite memory by itself, right after the load.
-_OVERWRITES = ("cp.async.bulk", "tcgen05.mma", "tcgen05.dealloc", "wgmma.mma_async")
+# What may overwrite, with no release, memory that its own warp has read. wgmma writes registers alone.
+_OVERWRITES = ("cp.async.bulk", "tcgen05.mma", "tcgen05.dealloc")
 # What registers are ready for: no load is still on its way when the MMAs behind it end, and kernels put their loads of
 # scales before it for that (DeepGEMM, sm90_fp8_gemm_1d2d).
 _COMPLETES = "wgmma.fence"
@@ -37,6 +37,15 @@ def scope_of(instruction: Instruction) -> int:
     if instruction.parts[0] in ("atom", "red", "cp"):
         return _SCOPES["gpu"]
     return _SCOPES["sys" if instruction.parts[0] in ("ld", "st") else "cta"]
+
+
+class Use(NamedTuple):
+    """What stands between a load and the use of its last register: how many releases at most, and which instructions
+    (line, text) that may overwrite what was read.
+    """
+
+    releases: int
+    overwrites: frozenset[tuple[int, str]]
 
 
 class Flow:
@@ -67,10 +76,9 @@ class Flow:
     def _target(self, operand: Operand) -> int:
         return self.entry.labels[operand.name] if isinstance(operand, Sym) else len(self.entry.body)
 
-    def use_of(self, instruction: Instruction) -> int | None:
-        """How many releases a thread may have executed, at most, when every register of a load has been the source of
-        some instruction, which waits for the load, or a wgmma.fence has been executed. None where there is a way on
-        which some register never is.
+    def use_of(self, instruction: Instruction) -> Use | None:
+        """When every register of a load has been the source of some instruction, which waits for the load, or a
+        wgmma.fence has been executed. None where there is a way on which some register never is.
         """
         start = self.place(instruction)
         results, _ = split_operands(instruction, registry.find(instruction.opcode))
@@ -78,6 +86,7 @@ class Flow:
         if start is None or not names:
             return None
         most = 0
+        overwrites: set[tuple[int, str]] = set()
         seen: set[tuple[int, int, frozenset[str]]] = set()
         work = [(place, 0, names) for place in self.after(start)]
         while work:
@@ -97,10 +106,12 @@ class Flow:
             ways = self.after(at)
             if left & written or not ways:
                 return None
-            if here.opcode.startswith(_RELEASES) or here.opcode.startswith(_OVERWRITES):
+            if here.opcode.startswith(_RELEASES):
                 releases += 1
+            elif here.opcode.startswith(_OVERWRITES):
+                overwrites.add((here.line, here.text))
             work += [(place, releases, left) for place in ways]
-        return most
+        return Use(most, frozenset(overwrites))
 
     def clobber_of(self, instruction: Instruction) -> Instruction | None:
         """On some way: an instruction that writes a register of a tcgen05.ld which nothing has waited for."""
@@ -152,8 +163,8 @@ class Site:
         self.scope = scope_of(instruction)  # place in SCOPE_NAMES
 
     @cached_property
-    def releases_before_use(self) -> int | None:
-        """How many releases may stand between this load and the use of its last register; None: it may go unused."""
+    def use(self) -> Use | None:
+        """What may stand between this load and the use of its last register; None: it may go unused."""
         return self._flow.use_of(self.instruction)
 
     @cached_property
