@@ -94,6 +94,27 @@ def test_local_memory_belongs_to_a_thread() -> None:
     assert words(body) == lanes(lambda i: i + 4 * (i % 4))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_generic_addresses_of_two_state_spaces(first: int) -> None:
+    """Even lanes name shared memory and odd ones global, or the other way round."""
+    place = (
+        "mul.wide.u32 %rd20, %r0, 8;\ncvta.shared.u64 %rd21, cell;\nadd.s64 %rd21, %rd21, %rd20;\n"
+        "add.s64 %rd22, %rd1, %rd20;\nadd.s64 %rd22, %rd22, 1024;\n"
+        f"and.b32 %r1, %r0, 1;\nsetp.eq.u32 %p1, %r1, {first};\nselp.b64 %rd23, %rd21, %rd22, %p1;\n"
+    )
+    body = (
+        LANE
+        + place
+        + "add.u32 %r2, %r0, 100;\nst.v2.u32 [%rd23], {%r2, %r0};\natom.add.u32 %r3, [%rd23], 5;\n"
+        + "ld.u32 %r4, [%rd23];\nld.v2.u32 {%r6, %r7}, [%rd23];\nst.u32 [%rd23+4], %r4;\n"
+        + "ld.u32 %r8, [%rd23+4];\nadd.u32 %r5, %r3, %r4;\nmad.lo.u32 %r5, %r6, 1000, %r5;\n"
+        + "mad.lo.u32 %r5, %r7, 1000000, %r5;\nadd.u32 %r5, %r5, %r8;\n"
+        + STORE
+    )
+    expected = lanes(lambda i: (i + 100) + 2 * (i + 105) + 1000 * (i + 105) + 1000000 * i)
+    assert words(body, declarations=SHARED) == expected
+
+
 def test_parameters_by_offset_and_generic_address() -> None:
     text = HEADER + (
         ".visible .entry k(.param .u64 out, .param .align 8 .b8 s[16])\n"

@@ -188,3 +188,16 @@ def test_a_start_inside_a_chunk_is_a_fault() -> None:
 def test_negative_coordinates_are_a_fault() -> None:
     with pytest.raises(Fault, match="negative start"):
         reduced(TENSOR.format(name="add"), np.zeros(128, np.float32), np.zeros(128, np.float32), x=-1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pieces_of_a_reduction_cut_no_element(seed: int) -> None:
+    """A carry goes through a whole element, wherever a copy is cut."""
+    memory = GlobalMemory()
+    out, source = memory.allocate(512), memory.allocate(512)
+    out.data.view(np.uint32)[:] = source.data.view(np.uint32)[:] = 0x00FFFFFF
+    params = MAP.encode() + out.address.to_bytes(8, "little") + source.address.to_bytes(8, "little")
+    text = TEXT.format(reduction=BULK.format(name="add", kind="u32"), x=0, y=0)
+    launch = Launch("k", (1, 1, 1), (32, 1, 1), params=params)
+    run(parse(text), launch, memory, completion="split", seed=seed)
+    assert (out.data.view(np.uint32) == 0x01FFFFFE).all()

@@ -159,17 +159,20 @@ class TestFragments:
         assert np.count_nonzero(tmem.words != before) == values.size
 
     def test_16_bit_halves(self, shape, num, warp):
-        """Packed: one register takes the low halves of two adjacent columns, the first in bits 0 to 15."""
+        """Packed: one register takes the low halves of two adjacent columns, the first in bits 0 to 15. The second half
+        of 16x32bx2 is immHalfSplitoff columns on, which packing does not double: kernels give 2 * num for columns side
+        by side.
+        """
         tmem = numbered()
         width = max(place(shape, 31, r, num)[1] for r in range(num * PER_REPEAT[shape])) + 1
         if 2 * width > 512:
             return
-        got = tmem.ld(shape, num, 0, warp, pack=True, split=num)
+        got = tmem.ld(shape, num, 0, warp, pack=True, split=2 * num)
         for thread in (0, 1, 2, 5, 13, 31):
             for register in range(got.shape[0]):
                 _, col = place(shape, thread, register, num)
                 assert got[register, thread] == 2 * col | (2 * col + 1) << 16
-        tmem.st(shape, num, 0, warp, got, unpack=True, split=num)
+        tmem.st(shape, num, 0, warp, got, unpack=True, split=2 * num)
         for thread in (0, 1, 2, 5, 13, 31):
             for register in range(got.shape[0]):
                 lane, col = place(shape, thread, register, num)
@@ -210,6 +213,7 @@ class TestAccessRules:
             ("16x256b", 8, 8, 0, False),
             ("16x32bx2", 4, 0, 62, False),
             ("32x32b", 32, 2, 0, True),
+            ("16x32bx2", 4, 0, 57, True),
         ],
     )
     def test_columns_that_are_not_allocated(self, shape, num, column, split, pack):

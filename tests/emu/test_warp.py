@@ -113,6 +113,35 @@ def test_match_redux_activemask() -> None:
     assert words(body)[:6] == [31] * 5 + [0]
 
 
+@pytest.mark.parametrize("completion", ["eager", "random"])
+@pytest.mark.parametrize("tile", [2, 8, 16])
+def test_tiles_of_a_warp_name_masks_of_their_own(tile: int, completion: str) -> None:
+    """As the tiles of cooperative groups do: each group of lanes executes the instruction on its own."""
+    mask = (
+        f"div.u32 %r1, %r0, {tile};\nmul.lo.u32 %r1, %r1, {tile};\nmov.u32 %r2, {(1 << tile) - 1};\n"
+        "shl.b32 %r2, %r2, %r1;\n"
+    )
+    start = LANE + mask + "and.b32 %r3, %r0, 1;\nsetp.ne.u32 %p1, %r3, 0;\n"
+    odd = 0xAAAAAAAA
+
+    def named(i: int) -> int:
+        return ((1 << tile) - 1) << i // tile * tile
+
+    for text, want in (
+        ("redux.sync.add.u32 %r5, %r0, %r2;\n", lambda i: sum(j for j in range(32) if j // tile == i // tile)),
+        ("vote.sync.ballot.b32 %r5, %p1, %r2;\n", lambda i: odd & named(i)),
+        ("match.any.sync.b32 %r5, %r3, %r2;\n", lambda i: (odd if i & 1 else ~odd & 0xFFFFFFFF) & named(i)),
+        ("shfl.sync.bfly.b32 %r5, %r0, 1, 31, %r2;\n", lambda i: i ^ 1),
+        ("elect.sync %r5|%p2, %r2;\n", lambda i: i // tile * tile),
+        ("bar.warp.sync %r2;\nmov.u32 %r5, %r2;\n", named),
+    ):
+        assert words(start + text + STORE, completion=completion) == lanes(want), text
+    # Lanes of one tile that come by another way are waited for.
+    late = "setp.lt.u32 %p3, %r0, 3;\n@%p3 bra $way;\nadd.u32 %r0, %r0, 0;\n$way:\n"
+    body = start + late + "redux.sync.max.u32 %r5, %r0, %r2;\n" + STORE
+    assert words(body, completion=completion) == lanes(lambda i: i // tile * tile + tile - 1)
+
+
 def test_lane_masks() -> None:
     body = LANE + "mov.u32 %r5, %lanemask_lt;\nmov.u32 %r6, %lanemask_ge;\nadd.u32 %r5, %r5, %r6;\n" + STORE
     assert words(body) == [0xFFFFFFFF] * 32

@@ -118,8 +118,8 @@ class Tmem:
     def ld(self, shape: str, num: int, address: int, warp: int, *, pack: bool = False, split: int = 0) -> U32:
         """tcgen05.ld.sync.aligned.`shape`.x`num` by warp `warp` of the CTA: array [registers, 32 lanes].
 
-        `split` is immHalfSplitoff of 16x32bx2. With `pack` (.pack::16b) a register takes the low halves of two adjacent
-        columns. Raises Fault for lanes outside the warp's quadrant and columns that are not allocated, NotJudged for an
+        `split` is immHalfSplitoff of 16x32bx2, in columns of 32 bits. With `pack` (.pack::16b) a register takes the low
+        halves of two adjacent columns. Raises Fault for lanes outside the warp's quadrant and columns that are not allocated, NotJudged for an
         unknown shape.
         """
         lane, column = self._place("tcgen05.ld", shape, num, address, warp, pack, split)
@@ -128,7 +128,7 @@ class Tmem:
         where = _fragment(shape, num, split)
         if not pack:
             return self.words[where.columns + column, where.lanes + lane]
-        pair = where.columns * 2 + column
+        pair = where.pairs + column
         low, high = self.words[pair, where.lanes + lane], self.words[pair + 1, where.lanes + lane]
         packed: U32 = (low & np.uint32(0xFFFF)) | (high << np.uint32(16))
         return packed
@@ -145,7 +145,7 @@ class Tmem:
         if not unpack:
             self.words[where.columns + column, where.lanes + lane] = values
             return
-        pair = where.columns * 2 + column
+        pair = where.pairs + column
         self.words[pair, where.lanes + lane] = values & np.uint32(0xFFFF)
         self.words[pair + 1, where.lanes + lane] = values >> np.uint32(16)
 
@@ -157,7 +157,7 @@ class Tmem:
         where = _fragment(shape, num, split)
         if not halves:
             return where.columns + column, where.lanes + lane
-        pair = where.columns * 2 + column
+        pair = where.pairs + column
         return np.concatenate([pair, pair + 1]), np.concatenate([where.lanes + lane] * 2)
 
     def _place(
@@ -179,21 +179,24 @@ class Tmem:
                 f"{what}.{shape} at lane {field}: the lane must be {allowed} within its quadrant of 32", rule="TL-02"
             )
         name = f"{what}.{shape}.x{num}"
-        if halves and where.width * 2 > COLUMNS:
-            raise Fault(f"{name} of 16-bit halves spans {where.width * 2} columns", rule="TA-14")
-        self._check_spans(where, column, 2 if halves else 1, name)
-        return 32 * own + within, column
-
-    def _check_spans(self, where: _Fragment, column: int, scale: int, name: str) -> None:
+        width = int(where.pairs.max()) + 2 if halves else where.width
+        if halves and width > COLUMNS:
+            raise Fault(f"{name} of 16-bit halves spans {width} columns", rule="TA-14")
         for first, count in where.spans:
-            self.check_columns(column + first * scale, count * scale, name)
+            self.check_columns(column + first, count * (2 if halves else 1), name)
+        return 32 * own + within, column
 
 
 class _Fragment(NamedTuple):
-    """Which word each register of each lane holds, relative to the address. Arrays are [registers, 32 lanes]."""
+    """Which word each register of each lane holds, relative to the address. Arrays are [registers, 32 lanes].
+
+    `pairs` is the first column of the two that a register holds with .pack::16b or .unpack::16b. `spans` are (first
+    column, columns) of what is touched, where each register holds one column.
+    """
 
     lanes: Index
     columns: Index
+    pairs: Index
     height: int
     width: int
     spans: tuple[tuple[int, int], ...]
@@ -222,10 +225,13 @@ def _fragment(shape: str, num: int, split: int) -> _Fragment:
     elif shape == "16x256b":
         lanes, columns = (t >> 2) + 8 * (r >> 1 & 1), 2 * (t & 3) + (r & 1) + 8 * (r >> 2)
     else:
-        lanes, columns = t % 16 + zero, r + t // 16 * split
+        lanes, columns = t % 16 + zero, r + zero
+    # The second half of 16x32bx2 is an access of its own, `split` columns on whatever a register holds of it.
+    second = t // 16 * split if shape == "16x32bx2" else zero
+    columns, pairs = columns + second, 2 * columns + second
     width = int(columns.max()) + 1
     spans = ((0, num), (split, num)) if shape == "16x32bx2" else ((0, width),)
-    return _Fragment(lanes, columns, 32 if shape == "32x32b" else 16, width, spans)
+    return _Fragment(lanes, columns, pairs, 32 if shape == "32x32b" else 16, width, spans)
 
 
 def _check_columns(what: str, columns: int) -> None:

@@ -7,17 +7,19 @@ tuple.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from tmagen.emu.errors import Fault
+from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa.values import ND, UNSIGNED, lanes_of
-from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.convergence import Fragment, lane_set, pick
 
 Array = npt.NDArray[Any]
+_SPACE = np.uint64(56)  # the bits of a generic address from here on say which state space it is in
 _SIXTEEN = np.dtype(np.complex128)  # 16 opaque bytes: NumPy moves them fastest in this type
 
 
@@ -309,7 +311,9 @@ def ld_param_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: 
 
 
 def window(frag: Fragment, address: Any) -> tuple[str, Any]:
-    """Which state space a generic address is in, and the address there. All active lanes must agree."""
+    """Which state space a generic address is in, and the address there. All active lanes must agree (`windows`)."""
+    if spread(frag, address):
+        raise NotJudged("generic addresses of several state spaces in one instruction")
     first = pick(address, frag.lanes.first)
     for name, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("param", PARAM_WINDOW)):
         if start <= first < start + (1 << 32):
@@ -317,14 +321,49 @@ def window(frag: Fragment, address: Any) -> tuple[str, Any]:
                 if name == "shared" and frag.warp.cta.cluster.size > 1:
                     return _in_cluster(frag.warp.cta, address - start)
                 return name, address - start
-            active = address[frag.lanes.where]
-            if not ((active >= start) & (active < start + (1 << 32))).all():
-                raise Fault("generic access by one instruction to several state spaces: not supported")
             at = (address - np.uint64(start)).astype(np.uint32)
             if name == "shared" and frag.warp.cta.cluster.size > 1:
                 return _in_cluster(frag.warp.cta, at)
             return name, at
     return "global", address
+
+
+def spread(frag: Fragment, address: Any) -> bool:
+    """Whether the lanes' generic addresses are in several state spaces."""
+    if address.__class__ is not ND:
+        return False
+    active = address if frag.lanes.index is None else address[frag.lanes.index]
+    spaces = active >> _SPACE
+    return bool((spaces != spaces[0]).any())
+
+
+def windows(frag: Fragment, address: Any) -> Iterator[tuple[str, Any]]:
+    """What `window` says, of each state space that the lanes name; the fragment has the lanes of that space alone
+    meanwhile.
+    """
+    if not spread(frag, address):
+        yield window(frag, address)
+        return
+    whole = frag.lanes
+    masks: dict[int, int] = {}
+    for lane in whole.lanes:
+        space = address.item(lane) >> 56
+        masks[space] = masks.get(space, 0) | 1 << lane
+    try:
+        for mask in masks.values():
+            frag.lanes = lane_set(mask)
+            yield window(frag, address)
+    finally:
+        frag.lanes = whole
+
+
+def merged(frag: Fragment, parts: Iterator[Any], nbytes: int) -> Array:
+    """One register of all lanes, of the values that the lanes of each state space have."""
+    out = np.zeros(32, UNSIGNED[8 * nbytes])
+    for value in parts:
+        where = frag.lanes.where
+        out[where] = lanes_of(value, out.dtype)[where]
+    return out
 
 
 def _in_cluster(cta: Any, address: Any) -> tuple[str, Any]:
@@ -336,27 +375,33 @@ def _in_cluster(cta: Any, address: Any) -> tuple[str, Any]:
 
 
 def ld_generic(frag: Fragment, cta: Any, address: Any, nbytes: int) -> Any:
+    if spread(frag, address):
+        loads = (LOADS[space](frag, cta, at, nbytes) for space, at in windows(frag, address))
+        return merged(frag, loads, nbytes)
     space, at = window(frag, address)
     return LOADS[space](frag, cta, at, nbytes)
 
 
 def ld_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, count: int) -> tuple[Any, ...]:
+    if spread(frag, address):
+        # An element at a time.
+        return tuple(ld_generic(frag, cta, address + np.uint64(i * nbytes), nbytes) for i in range(count))
     space, at = window(frag, address)
     return VECTOR_LOADS[space](frag, cta, at, nbytes, count)  # type: ignore[no-any-return]
 
 
 def st_generic(frag: Fragment, cta: Any, address: Any, nbytes: int, value: Any) -> None:
-    space, at = window(frag, address)
-    if space == "param":
-        raise Fault("store to the parameter space")
-    STORES[space](frag, cta, at, nbytes, value)
+    for space, at in windows(frag, address):
+        if space == "param":
+            raise Fault("store to the parameter space")
+        STORES[space](frag, cta, at, nbytes, value)
 
 
 def st_generic_vector(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[Any, ...]) -> None:
-    space, at = window(frag, address)
-    if space == "param":
-        raise Fault("store to the parameter space")
-    VECTOR_STORES[space](frag, cta, at, nbytes, values)
+    for space, at in windows(frag, address):
+        if space == "param":
+            raise Fault("store to the parameter space")
+        VECTOR_STORES[space](frag, cta, at, nbytes, values)
 
 
 LOADS: dict[str, Any] = {"shared": ld_shared, "global": ld_global, "local": ld_local, "param": ld_param}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmagen.emu.errors import Fault
-from tmagen.emu.isa.access import LOADS, STORES, window
+from tmagen.emu.isa.access import LOADS, STORES, merged, spread, window, windows
 from tmagen.emu.isa.floats import f_arith
 from tmagen.emu.isa.values import ND, UNSIGNED
 from tmagen.emu.state.convergence import Fragment, lane_set, pick
@@ -59,6 +59,9 @@ def atomic(
 ) -> Any:
     """Read, combine and write lane by lane, in lane order; the old values."""
     if space == "generic":
+        if spread(frag, address):
+            parts = (atomic(frag, cta, name, at, nbytes, combine, operands) for name, at in windows(frag, address))
+            return merged(frag, parts, nbytes)
         space, address = window(frag, address)
     if combine is ADD_F32:
         combine = add_flushed if space == "global" else add_plain

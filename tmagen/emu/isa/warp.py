@@ -21,7 +21,7 @@ def members(cx: BlockEmitter, mask: Operand) -> None:
     if text == str(0xFFFFFFFF):
         cx.line(f"if F.mask != F.warp.live: return converge(F, {cx.number})")
     else:
-        cx.line(f"if not together(F, {text}): return converge(F, {cx.number})")
+        cx.line(f"if n := gather(F, {text}, {cx.number}): return n")
 
 
 def whole_warp(cx: BlockEmitter) -> None:

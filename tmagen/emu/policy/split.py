@@ -82,7 +82,10 @@ def _store_steps(store: Store, draw: random.Random) -> list[Callable[[], None]]:
         target = None  # which the copy itself will say
     if target is None:
         return [store]
-    return [_StorePiece(store, target, mask) for mask in _masks(target.size, draw)]
+    # Whole elements of a box; of contiguous bytes whole units, in which no element of a reduction is cut.
+    unit = max(1, _UNIT // target.itemsize) if target.ndim == 1 else 1
+    masks = _masks(-(-target.size // unit), draw)
+    return [_StorePiece(store, target, np.repeat(mask, unit)[: target.size]) for mask in masks]
 
 
 class _StorePiece:

@@ -13,7 +13,7 @@ their turn.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
@@ -30,9 +30,10 @@ BLOCK, SWITCH, GONE = -1, -2, -3
 _AGAIN = -16
 _ALL, _NONE = b"\x01" * 32, b"\x00" * 32
 FAR = 1 << 60
-MET, JOINS = object(), object()
+MET, JOINS, PARTED = object(), object(), object()
 """What `wait` says of a fragment whose lanes have met others at a barrier elsewhere in the text: it may go on; for a
-barrier of the CTA it is counted by another fragment.
+barrier of the CTA it is counted by another fragment. PARTED: it has left lanes that name another membermask at the same
+instruction, and is not merged with them before it has executed that.
 """
 LONG_TURN, LONG_WAY = 55_440, 5_040
 """Blocks, and waits or divergences, after which a turn ends that nothing else has ended. A loop of a few is then where
@@ -301,7 +302,7 @@ def branch(fragment: Fragment, p: Any, taken: int, other: int) -> int:
         return taken
     if not yes:
         return other
-    split(fragment, {taken: yes, other: mask & ~yes} if taken != other else {taken: mask})
+    split(fragment, [(taken, yes), (other, mask & ~yes)] if taken != other else [(taken, mask)])
     return SWITCH
 
 
@@ -309,17 +310,19 @@ def _size(way: tuple[int, int]) -> int:
     return way[1].bit_count()
 
 
-def split(fragment: Fragment, ways: dict[int, int]) -> None:
-    """Give each group of lanes (`ways`: block -> lanes) its own fragment; the largest keeps this one."""
-    order = list(ways.items())
-    order.sort(key=_size)
+def split(fragment: Fragment, ways: Iterable[tuple[int, int]]) -> list[Fragment]:
+    """Give each group of lanes (`ways`: block and lanes) its own fragment; the largest keeps this one."""
+    order = sorted(ways, key=_size)
     warp = fragment.warp
+    parts = [fragment]
     for pc, mask in order[:-1]:
         part = Fragment(warp, mask, fragment.R.copy(), pc)
         part.clock = fragment.clock
         warp.fragments.append(part)
+        parts.append(part)
     fragment.pc, mask = order[-1]
     fragment.set_lanes(mask)
+    return parts
 
 
 def branch_index(fragment: Fragment, index: Any, targets: tuple[int, ...]) -> int:
@@ -335,7 +338,7 @@ def branch_index(fragment: Fragment, index: Any, targets: tuple[int, ...]) -> in
         ways[number] = ways.get(number, 0) | 1 << lane
     if len(ways) == 1:
         return next(iter(ways))
-    split(fragment, ways)
+    split(fragment, ways.items())
     return SWITCH
 
 
@@ -363,7 +366,9 @@ def warp_barrier(fragment: Fragment, members: Any, pc: int) -> int:
     if fragment.wait is MET:
         fragment.wait = None
         return 0
-    if together(fragment, members):
+    if _part(fragment, members, pc):
+        return SWITCH
+    if _together(fragment, members):
         return 0
     return stay_apart(fragment, pc, WARP_BARRIER, uniform(fragment, members, "membermask"))
 
@@ -373,7 +378,33 @@ def whole(fragment: Fragment) -> bool:
     return fragment.mask == fragment.warp.live
 
 
-def together(fragment: Fragment, members: Any) -> bool:
+def gather(fragment: Fragment, members: Any, pc: int) -> int:
+    """0 where the live lanes of `members` are all here, else the code that block `pc` returns. Lanes that name other
+    masks execute the instruction on their own, as the tiles of a warp do in cooperative groups.
+    """
+    if _part(fragment, members, pc):
+        return SWITCH
+    return 0 if _together(fragment, members) else converge(fragment, pc)
+
+
+def _part(fragment: Fragment, members: Any, pc: int) -> bool:
+    """Give the lanes that name one membermask a fragment of their own, where the lanes name several."""
+    if fragment.wait is PARTED:
+        fragment.wait = None
+    if members.__class__ is not ND:
+        return False
+    masks: dict[int, int] = {}
+    for lane in fragment.lanes.lanes:
+        named = members.item(lane)
+        masks[named] = masks.get(named, 0) | 1 << lane
+    if len(masks) == 1:
+        return False
+    for part in split(fragment, [(pc, lanes) for lanes in masks.values()]):
+        part.wait = PARTED
+    return True
+
+
+def _together(fragment: Fragment, members: Any) -> bool:
     """Whether the live lanes of `members` are all here. Raises Fault where an executing lane is not a member."""
     if members.__class__ is ND:
         members = uniform(fragment, members, "membermask")
