@@ -119,8 +119,8 @@ class Tmem:
         """tcgen05.ld.sync.aligned.`shape`.x`num` by warp `warp` of the CTA: array [registers, 32 lanes].
 
         `split` is immHalfSplitoff of 16x32bx2, in columns of 32 bits. With `pack` (.pack::16b) a register takes the low
-        halves of two adjacent columns. Raises Fault for lanes outside the warp's quadrant and columns that are not allocated, NotJudged for an
-        unknown shape.
+        halves of two adjacent columns. Raises Fault for lanes outside the warp's quadrant and columns that are not
+        allocated, NotJudged for an unknown shape.
         """
         lane, column = self._place("tcgen05.ld", shape, num, address, warp, pack, split)
         if shape == "32x32b" and not pack:
