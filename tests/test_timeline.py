@@ -153,9 +153,83 @@ def test_the_command(tmp_path: Path, capsys: Capture) -> None:
     assert "passed" in out and f"drawn: {target}" in out
 
 
+# Warps meet at a barrier, and each thread stores.
+ANYONES = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry stores(.param .u64 out)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    bar.sync 0;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r1;
+    ret;
+}
+"""
+LAUNCH = """
+grid = 2
+block = 64
+params = [{ pointer = "out" }]
+[buffers.out]
+dtype = "u32"
+shape = [64]
+"""
+
+
+@pytest.fixture
+def anyones(tmp_path: Path) -> list[str]:
+    kernel, launch = tmp_path / "stores.ptx", tmp_path / "launch.toml"
+    kernel.write_text(ANYONES)
+    launch.write_text(LAUNCH)
+    return [str(kernel), "--launch", str(launch)]
+
+
+def test_a_kernel_with_a_launch_file(anyones: list[str], tmp_path: Path, capsys: Capture) -> None:
+    """Both CTAs write the same: a race, which is said; what they do is drawn all the same."""
+    target = tmp_path / "t.svg"
+    assert main(["timeline", *anyones, "--cta", "1", "-o", str(target)]) == 1
+    told = capsys.readouterr().out
+    assert "WAW" in told and told.endswith(f"drawn: {target}\n")
+    texts = {element.text for element in Tree.fromstring(target.read_text()).iter()}
+    assert {"stores.ptx: CTA (1, 0, 0)", "warp 1", "waits: bar.sync"} <= texts
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (["--cta", "2"], "there is no CTA 2: the grid has 2"),
+        (["--shape", "1,1,1"], "--shape is for kernels of tmagen"),
+        (["--preset", "step4"], "--preset is for kernels of tmagen"),
+        (["--host"], "--launch and --host ask for different things"),
+        (["--target", "b200"], "it takes an architecture such as"),
+        (["--cycles", "90000-99000"], "nothing between cycles"),
+    ],
+)
+def test_what_cannot_be_drawn_of_a_launch(
+    flags: list[str], message: str, anyones: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["timeline", *anyones, *flags, "-o", str(tmp_path / "t.svg")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_host_program(tmp_path: Path, capsys: Capture) -> None:
+    program = Path(__file__).parent / "check" / "program.cu"
+    target = tmp_path / "t.svg"
+    assert main(["timeline", str(program), "--host", "-o", str(target)]) == 0
+    assert "program.cu: CTA (0, 0, 0)" in target.read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["a.cu", "b.cu", "-o", "t.svg"], "several FILEs are for --host"),
+        (["--host", "-o", "t.svg"], "which kernel? FILE is missing"),
+        (["--nvcc-flag=-O3", "-o", "t.svg"], "--nvcc-flag is for --launch and --host"),
         ([], "-o is missing: where to draw"),
         (["-o", "t.pdf"], "-o 't.pdf' ends in neither .svg nor .png"),
         (["-o", "none/t.svg"], "there is no directory"),

@@ -11,7 +11,7 @@ import click
 from tmagen.cli_output import say
 from tmagen.cli_trace import trace_options, traced, tracing_of
 from tmagen.errors import Diagnostic, SpecError
-from tmagen.flag_text import FlagReader, integer_between, word_of
+from tmagen.flag_text import FlagReader, architecture, integer_between, word_of
 from tmagen.words import named, unreadable
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def command(
     order = reader.read("completion", completion, word_of({word: word for word in COMPLETIONS}))
     start = reader.read("seed", seed, integer_between(0, 2**63 - 1)) or 0
     processes = reader.read("jobs", jobs, integer_between(1, MAX_JOBS))
-    arch = reader.read("target", target, _target) or "sm_100a"
+    arch = reader.read("target", target, architecture) or "sm_100a"
     tracing = tracing_of(reader, trace, trace_ctas)
     modes = {"--launch": launch is not None, "--host": host, "--list-entries": list_entries, "--example": example}
     problems = [*reader.diagnostics, *_misuse(files, modes)]
@@ -161,16 +161,6 @@ def command(
             )
     _show(report, launch, save_ptx, as_json, sarif_file)
     return report.exit_code
-
-
-def _target(text: str) -> str:
-    import re
-
-    from tmagen.flag_text import UnreadableError
-
-    if not re.fullmatch(r"sm_\d{2,3}[af]?", text):
-        raise UnreadableError("it takes an architecture such as sm_100a or sm_90a")
-    return text
 
 
 def _misuse(files: tuple[str, ...], modes: dict[str, bool]) -> list[Diagnostic]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -52,6 +53,13 @@ def integer(text: str) -> int:
     if value > _LARGEST:
         raise OutOfRangeError(f"it takes an integer from {-_LARGEST:,} to {_LARGEST:,}")
     return -value if text[0] == "-" else value
+
+
+def architecture(text: str) -> str:
+    """A name such as sm_100a."""
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", text):
+        raise UnreadableError("it takes an architecture such as sm_100a or sm_90a")
+    return text
 
 
 def integer_between(lowest: int, highest: int) -> Callable[[str], int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tmagen.timeline.drawing import Drawing, draw
 from tmagen.timeline.png import png
-from tmagen.timeline.run import Timeline, timeline
+from tmagen.timeline.run import Timeline, drawing_of, timeline
 from tmagen.timeline.svg import svg
 
-__all__ = ["Drawing", "Timeline", "draw", "png", "svg", "timeline"]
+__all__ = ["Drawing", "Timeline", "draw", "drawing_of", "png", "svg", "timeline"]

@@ -58,14 +58,36 @@ def timeline(
         kernel=kernel,
         tracing=tracing,
     )
-    record, info = _of(tracing.kept, cta, report)
     case = report.cases[0]
-    if title is None:
-        title = f"{report.subject}: CTA ({', '.join(map(str, info.ctaid))}) of {_words(case.shape)}"
-    note = f"timed completion, {report.target}: {MODEL}"
+    grid = None if case.message or case.launch is None else case.launch.grid
+    why = "; ".join(case.message) or "nothing is launched for this shape"
+    heading = title or f"{report.subject}: CTA {{cta}} of {_words(case.shape)}"
+    drawing = drawing_of(tracing.kept, cta, heading, report.target, grid=grid, why_not=why, k=k, cycles=cycles)
+    return Timeline(drawing, report)
+
+
+def drawing_of(
+    trace: Trace | None,
+    cta: int,
+    title: str,
+    target: str,
+    *,
+    grid: tuple[int, int, int] | None,
+    why_not: str,
+    k: tuple[int, int] | None = None,
+    cycles: tuple[int, int] | None = None,
+) -> Drawing:
+    """The drawing of a CTA of a launch that was traced under timed completion; `{cta}` in `title` is its place.
+
+    Raises SpecError, which says `why_not` where no launch of `grid` was traced, for a CTA that the grid has not and a
+    window in which nothing is.
+    """
+    record, info = _of(trace, cta, grid, why_not)
+    note = f"timed completion, {target}: {MODEL}"
     if record.fault:
         note = f"the run ends here: {record.fault[0]}"
-    return Timeline(draw(picture(record, info, title, note, k=k, cycles=cycles)), report)
+    heading = title.replace("{cta}", f"({', '.join(map(str, info.ctaid))})")
+    return draw(picture(record, info, heading, note, k=k, cycles=cycles))
 
 
 def _words(shape: Shape) -> str:
@@ -79,7 +101,9 @@ def _default_shape(subject: Path | Gemm) -> Shape:
     return subject.problem.shape or Shape(tile.m, tile.n, _K_TILES * tile.k)
 
 
-def _of(trace: Trace | None, cta: int, report: Report) -> tuple[ClusterRecord, CtaInfo]:
+def _of(
+    trace: Trace | None, cta: int, grid: tuple[int, int, int] | None, why_not: str
+) -> tuple[ClusterRecord, CtaInfo]:
     """The CTA that was asked for; where the run ended in another before, that one."""
     for record in () if trace is None else trace.records:
         for info in record.ctas:
@@ -87,9 +111,7 @@ def _of(trace: Trace | None, cta: int, report: Report) -> tuple[ClusterRecord, C
                 return record, info
     if trace is not None and trace.records[-1].fault:
         return trace.records[-1], trace.records[-1].ctas[0]
-    case = report.cases[0]
-    if case.message or case.launch is None:
-        message = "; ".join(case.message) or "nothing is launched for this shape"
-        raise SpecError(Diagnostic(f"there is nothing to draw: {message}"))
-    x, y, z = case.launch.grid
+    if grid is None:
+        raise SpecError(Diagnostic(f"there is nothing to draw: {why_not}"))
+    x, y, z = grid
     raise SpecError(Diagnostic(f"there is no CTA {cta}: the grid has {x * y * z:,}, counted from 0"))
