@@ -12,8 +12,10 @@ import pytest
 from tmagen.toolchain import find_nvcc
 from tools import mutant_docs
 from tools.mutants import campaign, survivors
-from tools.mutants.bases import BASES, HAND
+from tools.mutants.bases import BASES, EMITTED, HAND
 from tools.mutants.sites import Change, changes
+from tools.mutants.survivor import earlier, either, later, out
+from tools.mutants.survivors_ours import EVERYWHERE
 
 HEAD = ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n  .reg .pred %p;\n  .reg .b32 %r<9>;\n"
 TEXT = (
@@ -114,9 +116,50 @@ def test_a_survivor_that_nobody_explains_is_told(
     assert survivors.reason("roles", silent) is None
 
 
-def test_every_explanation_is_of_some_kernel() -> None:
+def test_an_explanation_of_what_is_caught_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caught = Change("leave out", "bar.sync", 2, "", "bar.sync 1;", "no kernel")
+    monkeypatch.setattr(campaign, "chosen", lambda *_: [caught])
+    monkeypatch.setattr(campaign, "judge", lambda base, change: campaign.Trial(base.name, change, "rule", "RC-01"))
+    assert campaign.campaign(1, 1, "roles", every=False) == 0
+    monkeypatch.setattr(campaign, "reason", lambda *_: "it is so")
+    assert campaign.campaign(1, 1, "roles", every=False) == 1
+    assert "wrongly explained" in capsys.readouterr().out
+
+
+PRESENT = [base for base in (*HAND, *EMITTED) if not base.missing()]
+
+
+@pytest.mark.parametrize("base", PRESENT, ids=lambda base: base.name)
+def test_every_explanation_is_of_changes_that_there_are(base) -> None:
+    titles = [change.title for change in changes(base.ptx)]
     for each in survivors.SURVIVORS:
-        assert any(re.fullmatch(each.bases, name) for name in BASES), each
+        if each in EVERYWHERE:
+            continue
+        for bases, pattern in each.sites:
+            if re.fullmatch(bases, base.name):
+                assert any(re.fullmatch(pattern, title) for title in titles), each
+
+
+def test_explanations_name_sites_by_number_where_they_are_about_a_place() -> None:
+    for each in survivors.SURVIVORS:
+        if each not in EVERYWHERE:
+            assert not any("d+" in pattern for _, pattern in each.sites), each
+            assert not any(re.fullmatch(bases, "no kernel") for bases, _ in each.sites), each
+    assert {each.kernels for each in EVERYWHERE} == {"all"}
+
+
+def test_how_sites_are_named() -> None:
+    two = out("bar.sync", 1, 12)
+    assert re.fullmatch(two, "leave out: bar.sync #12") and re.fullmatch(two, "leave out: bar.sync #1")
+    assert not re.fullmatch(two, "leave out: bar.sync #2") and not re.fullmatch(two, "leave out: bar.warp.sync #1")
+    assert re.fullmatch(out("bar.sync"), "leave out: bar.sync #31")
+    assert re.fullmatch(later("fence.proxy", "bar.sync", 0), "later: fence.proxy.async.shared::cta #0 than bar.sync")
+    exact = out("cp.async.bulk.wait_group$", 0)
+    assert re.fullmatch(exact, "leave out: cp.async.bulk.wait_group #0")
+    assert not re.fullmatch(exact, "leave out: cp.async.bulk.wait_group.read #0")
+    assert re.fullmatch(either(exact, earlier("a", "b", 3)), "earlier: a.c #3 than b")
 
 
 @pytest.mark.parametrize("base", HAND, ids=lambda base: base.name)

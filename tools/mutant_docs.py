@@ -28,7 +28,8 @@ This page is written by `make regen` from the tables that `make mutants` runs.
     python -m tools.mutants --only pair          those of kernels whose name holds a text
     python -m tools.mutants random --seeds 200   changes of single synchronisation instructions
 
-The exit status is 1 where a mutant is missed, a false alarm is given, or a random change survives unexplained.
+The exit status is 1 where a mutant is missed, a false alarm is given, a random change survives unexplained, or one that is
+caught is explained away.
 
 ## Kernels that are broken
 """
@@ -59,10 +60,11 @@ RANDOM_HEAD = """
 `python -m tools.mutants random` takes every synchronisation instruction of each kernel (barriers, fences, waits and the
 branches of their loops, commits, arrivals, elections, allocations) and leaves it out, or lets it change places with the
 memory or synchronisation instruction before or after it, where registers allow; each seed is another change, as far as
-there are any. A change is caught by a rule of severity E, or by the result (wrong values, a fault, a deadlock) under
-one of the completions; or it is formal: told with `--strict` alone. What is left must stand in the table of survivors,
-which says why nothing breaks. These are the counts so far, of 200 seeds, which `--record` writes down; a kernel that is
-not listed has not been counted to its end:
+there are any. Each runs under nine completions, and under `starve` with everyone as its victim; any lane may be
+elected. A change is caught by a rule of severity E, or by the result (wrong values, a fault, a deadlock) under one of
+the completions; or it is formal: told with `--strict` alone. What is left must stand in the table of survivors, by its
+number in the kernel, with the reason why nothing breaks; and what is caught may not stand there. These are the counts
+of 200 seeds, which `--record` writes down:
 
 | kernel | changes | by a rule | by the result | formal | explained | unexplained |
 |---|---|---|---|---|---|---|
@@ -119,7 +121,7 @@ def text() -> str:
     equivalent = [
         f"| {mutant.base} | {mutant.name} | {mutant.equivalent} |" for mutant in MUTANTS if mutant.equivalent
     ]
-    survivors = [f"| {each.where} | {each.what} | {each.reason} |" for each in SURVIVORS]
+    survivors = [f"| {each.kernels} | {each.what} | {each.reason} |" for each in SURVIVORS]
     return (
         HEAD
         + "\n".join(["", *lines])

@@ -7,8 +7,8 @@
 
 A mutant counts as caught when one of the rules that its row names fires, or, where the row names none, when the run
 ends as the row says. False alarms are findings of severity E, and wrong results, of kernels as they are, over shapes,
-completions and seeds. The exit status is 1 where a mutant is missed, a false alarm is given, or a change that survives
-has no explanation.
+completions and seeds. The exit status is 1 where a mutant is missed, a false alarm is given, a change that survives has
+no explanation, or an explanation is of a change that is caught.
 """
 
 from __future__ import annotations

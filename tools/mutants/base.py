@@ -29,11 +29,14 @@ def _parsed(ptx: str, name: str) -> Module:
 
 
 class Base(ABC):
-    """One kernel. Case 0 of its `cases` is what mutants run for; it is small, and goes every way at least twice."""
+    """One kernel. Case 0 of its `cases` is what mutants run for; it is small, and goes every way at least twice. Random
+    changes run for the cases `others` too, which go ways that it does not.
+    """
 
     name: str
     about: str  # what it is, for a reader
     cases: int
+    others: tuple[int, ...] = ()
     foreign = False  # whether another compiler wrote it
     hangs: tuple[tuple[str, int], ...] = ()  # completions and seeds under which it deadlocks as it is, and rightly
 

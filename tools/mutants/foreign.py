@@ -90,11 +90,13 @@ class Triton(Base):
 
     foreign = True
 
-    def __init__(self, name: str, case: TritonCase) -> None:
+    def __init__(self, name: str, case: TritonCase, *more: tuple[int, int, int]) -> None:
+        """`more` are shapes beside those of the case, and go other ways."""
         self.name = name
         self.about = f"Triton {triton.VERSION}: `{case.name}`"
-        self.case = case
-        self.cases = len(case.shapes)
+        self.case = replace(case, shapes=(*case.shapes, *more))
+        self.cases = len(self.case.shapes)
+        self.others = tuple(range(len(case.shapes), self.cases))
 
     def missing(self) -> bool:
         """Whether Triton is not there: it is fetched by `make peers` alone."""
