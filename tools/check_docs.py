@@ -27,6 +27,10 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
 
 - A thread has a vector clock; lanes of a warp share one until they act alone, and again after `bar.warp.sync`, a CTA
   barrier or a `.sync.aligned` instruction. An acquire is of the lanes that execute it.
+- So is a release. A lane that leaves the others knows what they did before all last met: at one of those, at
+  `shfl.sync` or `vote.sync`, or in a wait for what all of them released. Of what came after it tells its own part
+  alone, byte by byte (MB-31). `elect.sync` is no such meeting: a warp converges there, and the text orders no memory
+  by it.
 - Asynchronous work has clocks of its own: a load is over for whoever knows the phase of its mbarrier, an MMA for
   whoever knows a commit of its thread that came after it, a bulk store for its thread's `wait_group` (its source
   sooner, by `.read`), `tcgen05.ld` and `st` for the warp's `wait::ld` and `wait::st`, wgmma for `wait_group`.
@@ -61,6 +65,9 @@ This page is written by `make regen` from the registry of checks; `tmagen explai
 - Memory that nobody has written: a read of it is told by its values alone, which are poison (NaN).
 - Of bulk copies: coordinates of `prefetch` are not checked, neither is a map whose type is another than the MMA's
   (kernels load f16 as 16-bit integers on purpose), nor a tile that a swizzle starts inside its pattern.
+- Lanes that never part are not compared with each other: one that reads what another has written by the instruction
+  before, with no `bar.warp.sync`. Lanes that release by one instruction at several places (a flag each) tell all of
+  what they did together. Of `cp.async` a wait counts for all lanes that have waited together.
 - What one run does not execute: other shapes, other branches.
 - Some mistakes have no rule of their own and are told by what comes of them: bytes expected on one barrier that arrive
   on another, a load without elect, or a phase bit that is not flipped by a race, MB-04, MB-05, MB-07, MB-09 or a

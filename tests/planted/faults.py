@@ -174,9 +174,22 @@ FAULTS = (
                 "    if (threadIdx.x % 32 == 31) ptx::mbarrier_arrive(&smem.tile_empty);",
             ),
         ),
-        ("RC-01", "lanes 0-7 reads"),
+        ("RC-01", "MB-31", "what lanes 0-30 did"),
         "const Tile last{again[0], again[1]};",
         EDGE,
+    ),
+    Fault(
+        "an elected lane arrives for a warp that has not met",
+        "TIRx-kernels #202",
+        extended.mailbox,
+        (
+            (
+                "    __syncwarp();\n    if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.tile_empty);",
+                "    if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.tile_empty);",
+            ),
+        ),
+        ("RC-01", "MB-31", "bar.warp.sync"),
+        "const Tile last{again[0], again[1]};",
     ),
     Fault(
         "a whole warp does what one elected lane should",

@@ -106,6 +106,11 @@ class Emitter:
         elif self.checked and kind in _WATCHED:
             self.line(f"C.watch.{kind}(F, {', '.join(arguments)})")
 
+    def meets(self) -> None:
+        """Tell the checks that the lanes have exchanged something."""
+        if self.checked:
+            self.line("C.watch.meets(F)")
+
     def temporary(self) -> str:
         self._temporaries += 1
         return f"t{self._temporaries}"

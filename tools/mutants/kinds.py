@@ -57,4 +57,5 @@ KINDS: dict[int, str] = {
     51: "fence.mbarrier_init is left out though the cluster has a barrier",
     52: "an arrive on a peer's barrier has the scope of a CTA",
     53: "an mbarrier is invalidated while an arrive is on its way",
+    54: "an elected lane arrives before its warp has met",
 }

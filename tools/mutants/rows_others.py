@@ -38,6 +38,19 @@ TAKEOVER = (
             (43, "no proxy fence by the workers", drop(FENCE, 1), ("PX-15", "PX-03")),
             (43, "failure not heeded by who asks", drop(r"@!%given bra done", 0), ("CL-04",)),
             (43, "asked by every lane", drop(r"@!%lead bra done"), ("MB-04", "TM-35")),
+            (54, "no warp barrier before the response is handed back", drop(r"bar\.warp\.sync", 1), ("RC-01",)),
+            (
+                54,
+                "response handed back before the warp barrier",
+                move(r"@%lead mbarrier\.arrive", 0, r"bar\.warp\.sync", 1),
+                ("RC-01",),
+            ),
+            (
+                54,
+                "warp barrier before the response is read",
+                move(r"bar\.warp\.sync", 1, r"ld\.shared\.b128", 1),
+                ("RC-01",),
+            ),
         ),
     ),
 )

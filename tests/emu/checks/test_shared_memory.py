@@ -112,8 +112,9 @@ def test_two_loads_into_one_buffer() -> None:
         (FILL + SYNC + one(FENCE, 1, thread=33) + one(STORE + COMMIT + WAIT_READ, 2), {"PX-01"}),
         (FILL + "fence.proxy.async.global;\n" + SYNC + one(STORE + COMMIT + WAIT_READ, 1), {"PX-01"}),
         (FILL + "fence.proxy.async;\n" + SYNC + one(STORE + COMMIT + WAIT_READ, 1), set()),
-        # the other warp's part is written after the store was issued
-        (FILL + FENCE + one(STORE + COMMIT + WAIT_READ, 1), {"BG-05"}),
+        # the other warp's part is written after the store was issued, and the own warp's is the other lanes'
+        (FILL + FENCE + one(STORE + COMMIT + WAIT_READ, 1), {"BG-05", "RC-01"}),
+        (FILL + FENCE + "bar.warp.sync -1;\n" + one(STORE + COMMIT + WAIT_READ, 1), {"BG-05"}),
     ],
 )
 def test_proxy_fence_before_a_bulk_store(body: str, fired: set[str]) -> None:

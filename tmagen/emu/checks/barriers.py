@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tmagen.emu.checks.clocks import ORDER, SCOPE, TENSOR, Clocks, Fences, Lanes, Observed, Vector, gathered_sights
+from tmagen.emu.checks.clocks import Clocks, Fences, Lanes, Observed, gathered_sights
 from tmagen.emu.checks.flags import Publication, masked
+from tmagen.emu.checks.rows import ORDER, SCOPE, TENSOR, Vector
 from tmagen.emu.state.barriers import NamedBarrier
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
 from tmagen.emu.state.mbarrier import MBarrier
@@ -55,7 +56,10 @@ class WatchedBarrier(MBarrier):
         self.uses[agent.component] = agent.known[agent.component]
         if agent.known[self.init] >= self.init_clock:
             return True
-        return agent.inits is not None and bool(agent.inits[self.init] >= self.init_clock)
+        knows = self.watch.clocks.partings.knows
+        if knows(agent.vector, self.init, self.init_clock):
+            return True
+        return agent.inits is not None and knows(agent.inits, self.init, self.init_clock)
 
     def released_by(self, agent: Lanes, *, relaxed: bool, narrow: bool = False, far: bool = False) -> None:
         """An arrival publishes what the thread knows; a relaxed one publishes tensor memory, and what the thread knew

@@ -5,10 +5,7 @@ A component of a clock belongs to a set of lanes that have done the same so far,
 or to a stream of asynchronous operations that end in an order that somebody waits for: the MMAs of a thread, its bulk
 stores, a warp's loads of tensor memory. So one number says how much of a stream is known to be complete.
 
-A vector holds six rows: ORDER, what happens before; SHARED and GLOBAL, the ordinary accesses that a proxy fence has
-made visible to the asynchronous proxy; TENSOR, what happens before for tensor memory, where relaxed barriers count;
-SCOPE, what happens before without arrivals on another CTA's mbarrier whose scope is the own CTA; MAPS, the accesses
-that a fence has released to those who read tensor maps.
+Lanes of which some act alone part, and no longer know what the others have done since they last met (`parting`).
 """
 
 from __future__ import annotations
@@ -17,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-ORDER, SHARED, GLOBAL, TENSOR, SCOPE, MAPS = range(6)
-ROWS = 6
+from tmagen.emu.checks.parting import Parting, Partings, Share
+from tmagen.emu.checks.rows import FENCE_ROWS, ORDER, ROWS, SCOPE, SHARED, TENSOR, Vector
+
 _MOST_OBSERVED = 64
-Vector = npt.NDArray[np.int64]
 Fences = tuple[tuple[int, Vector], ...]
 """What was known at fences that release: (scope, vector)."""
 Observed = tuple[tuple[Any, int], ...]
@@ -47,6 +43,7 @@ class Clocks:
         self.holders: list[Holder] = []
         # By component of a thread's tensor core work: up to where others may go on in its pipeline.
         self.handed: dict[int, int] = {}
+        self.partings = Partings()
 
     def component(self, name: str, *, threads: bool = False, generic: bool = False) -> int:
         """A new component, of threads or of asynchronous work, which may be of the ordinary proxy. Vectors that have
@@ -109,10 +106,15 @@ def gathered_sights(observed: Sequence[Observed]) -> Observed:
 class Lanes:
     """Lanes of a warp that have done the same since they last were together: one thread as far as order goes.
 
-    `known` is `vector`, read and written one by one faster.
+    `known` is `vector`, read and written one by one faster. What the lanes did up to step `met` of their component each
+    of them knows of; that they have done something since is `touched`. `apart` are partings from lanes that they have
+    not met again.
     """
 
-    __slots__ = ("component", "fenced", "inits", "known", "mask", "observed", "released", "vector", "warp")
+    __slots__ = (
+        "apart", "component", "fenced", "inits", "known", "mask", "met", "observed", "released", "touched", "vector",
+        "warp",
+    )  # fmt: skip
 
     def __init__(self, warp: WarpLanes, mask: int, component: int, vector: Vector) -> None:
         self.warp = warp
@@ -123,14 +125,32 @@ class Lanes:
         self.observed: Observed = ()
         self.inits: Vector | None = None  # up to which clocks of other threads their mbarrier.init is visible
         self.fenced = True  # a tcgen05.fence::after_thread_sync has followed the last wait
+        self.met = 0
+        self.touched = False
+        self.apart: tuple[Parting, ...] = ()
 
     def adopt(self, vector: Vector) -> None:
         self.vector = vector
         self.known: Any = memoryview(vector)  # type: ignore[arg-type]
 
     def join(self, other: Vector) -> None:
-        """Learn what `other` knows."""
+        """Learn what `other` knows. What these lanes have told all of them know."""
         np.maximum(self.vector, other, out=self.vector)
+        if self.touched and other[self.component] > self.met:
+            self.met = int(other[self.component])
+
+    def touch(self) -> None:
+        """The lanes access memory: nothing of this step is known to all of them any more."""
+        if not self.touched:
+            self.touched = True
+            self.met = self.known[self.component] - 1
+
+    def meet(self, clocks: Clocks) -> None:
+        """Each of these lanes learns what the others have done."""
+        if self.touched:
+            self.touched = False
+            clocks.partings.went_on(self.component, self.known[self.component])
+            self.tick(clocks.capacity)
 
     def release(self, scope: int) -> None:
         """A fence that releases."""
@@ -198,7 +218,7 @@ class WarpLanes:
             vector[row * clocks.capacity + component] = 1
         self.groups = [Lanes(self, mask, component, vector)]
         self._by_mask: dict[int, tuple[Lanes, ...]] = {}
-        self._free: list[int] = []
+        self._free: list[tuple[int, int]] = []  # components, and the last step of each
         self.loads = self.stores = -1  # streams of tcgen05.ld and tcgen05.st
         self.loads_at = self.stores_at = 0
 
@@ -218,26 +238,58 @@ class WarpLanes:
             if both == group.mask & live:
                 yield group
                 continue
-            component = (
-                self._free.pop() if self._free else self.clocks.component(f"{self.name}, some lanes", threads=True)
-            )
+            component = self._component(group)
+            other = self._component(group) if group.touched else -1
             part = Lanes(self, both, component, group.vector.copy())
             part.released, part.observed, part.fenced = group.released, group.observed, group.fenced
-            part.inits = group.inits
+            part.inits, part.apart = group.inits, group.apart
             group.mask &= ~both
-            capacity = self.clocks.capacity
-            # What the others do from now on is not known to the part, nor the other way round.
-            group.tick(capacity)
-            part.tick(capacity)
             self.groups.append(part)
             self._by_mask.clear()
+            # What the others do from now on is not known to the part, nor the other way round.
+            if other >= 0:
+                self._part(group, part, other)
+            else:
+                group.tick(self.clocks.capacity)
+                part.tick(self.clocks.capacity)
             yield part
+
+    def _component(self, group: Lanes) -> int:
+        """One for lanes of a group: one that is free again, if the group knows all that was done under it."""
+        for place, (component, last) in enumerate(self._free):
+            if group.known[component] >= last:
+                del self._free[place]
+                return component
+        return self.clocks.component(f"{self.name}, some lanes", threads=True)
+
+    def _part(self, group: Lanes, part: Lanes, component: int) -> None:
+        """`part` leaves `group`, which goes on as `component`, after both did what not all of them know of."""
+        capacity = self.clocks.capacity
+        old, known = group.component, group.known
+        fenced = {row: known[row * capacity + old] for row in FENCE_ROWS}
+        parting = Parting(old, group.met, known[old], group.mask | part.mask, fenced)
+        self.clocks.partings.add(parting)
+        group.component = component
+        partings = (*group.apart, parting)
+        for side in (group, part):
+            side.tick(capacity)
+            clock = side.known[side.component]
+            share = Share(side.mask, side.component, clock)
+            for each in group.apart:
+                each.add(share, part.vector)
+            parting.add(share)
+            side.released = tuple((scope, parting.told(v, share, self.clocks)) for scope, v in side.released)
+            side.touched, side.met = True, clock - 1
+        for side in (group, part):
+            side.apart = partings
+            parting.forget(side.vector)
 
     def merge(self, mask: int, live: int) -> Lanes:
         """The lanes `mask` come together: each knows what all of them know."""
         found = self.of(mask, live)
         first = found[0]
         if len(found) > 1:
+            apart = dict.fromkeys(parting for group in found for parting in group.apart)
             for other in found[1:]:
                 if other.mask.bit_count() > first.mask.bit_count():
                     first = other
@@ -252,6 +304,22 @@ class WarpLanes:
                         first.observed = gathered_sights((first.observed, other.observed))
                     first.fenced = first.fenced and other.fenced
                     self.groups.remove(other)
-                    self._free.append(other.component)
+                    self._free.append((other.component, first.known[other.component]))
             self._by_mask.clear()
+            first.apart = tuple(apart)
+        if first.apart:
+            self._close(first, live)
+        first.meet(self.clocks)
         return first
+
+    def _close(self, group: Lanes, live: int) -> None:
+        """End the partings of which all lanes are together again, the last ones first; forget those of others."""
+        left = []
+        for parting in sorted(group.apart, key=lambda parting: parting.mask.bit_count()):
+            lanes = parting.mask & live
+            if lanes & ~group.mask:
+                left += [parting] if lanes & group.mask else []
+            elif lanes:
+                parting.close(group.vector, live)
+                self._free.append((parting.component, parting.until))
+        group.apart = tuple(left)

@@ -9,12 +9,14 @@ the event is ordered like an access, so whoever is ordered after it knows what i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tmagen.emu.checks.clocks import ROWS, Lanes, Vector
-from tmagen.emu.checks.shadow import Access
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.rows import ORDER, ROWS, Vector
+from tmagen.emu.checks.shadow import Access, Index
 from tmagen.emu.checks.sites import SCOPE_NAMES
 from tmagen.emu.state.convergence import Fragment, lane_set, pick
 
@@ -120,34 +122,35 @@ class Flags:
             of_head.append(event)
             self._events.setdefault(number, []).append(event)
 
-    def knows(self, number: int, vector: Any, first: Access, row: int = -1) -> bool:
-        """Whether a thread of cluster `number` that knows `vector` is ordered after an access in another cluster; with
-        `row`, after a proxy fence of that row too, which may be anywhere on the way.
+    def knows(self, number: int, vector: Any, first: Access, cells: Callable[[], Index], row: int = ORDER) -> bool:
+        """Whether a thread of cluster `number` that knows `vector` is ordered after what an access in another cluster
+        did to `cells`; with `row`, after a proxy fence of that row too, which may be anywhere on the way.
         """
-        work = [(number, vector, row < 0)]
+        work = [(number, vector, row == ORDER)]
         seen: set[tuple[int, bool]] = set()
         while work:
             number, vector, fenced = work.pop()
-            capacity = len(vector) // ROWS
             for event in self._events.get(number, ()):
-                if event.component >= capacity or vector[event.component] < event.clock:
+                partings = event.cta.watch.clocks.partings
+                if not partings.knows(vector, event.component, event.clock):
                     continue
-                passed = fenced or bool(vector[row * capacity + event.component] >= event.clock)
+                passed = fenced or partings.knows(vector, event.component, event.clock, row)
                 node: Publication | None = event.head
                 while node is not None:
                     needed = scope_needed(number, event.cta, node.number, node.cta)
                     if (id(node), passed) not in seen and min(node.scope, event.scope) >= needed:
                         seen.add((id(node), passed))
-                        if node.number == first.cluster and _covers(node.vector, first, -1 if passed else row):
+                        way = ORDER if passed else row
+                        if node.number == first.cluster and _covers(node.vector, first, cells, way):
                             return True
                         work.append((node.number, node.vector, passed))
                     node = node.earlier
         return False
 
-    def shortfall(self, first: Access) -> str | None:
+    def shortfall(self, first: Access, cells: Callable[[], Index]) -> str | None:
         """What was published about an access and not acquired, as a scope was too narrow."""
         for node, scope in self._shortfalls:
-            if node.number == first.cluster and _covers(node.vector, first, -1):
+            if node.number == first.cluster and _covers(node.vector, first, cells, ORDER):
                 release, acquire = SCOPE_NAMES[node.scope], SCOPE_NAMES[scope]
                 return (
                     f"a release of .{release} scope and an acquire of .{acquire} scope would order them, but a scope "
@@ -156,14 +159,12 @@ class Flags:
         return None
 
 
-def _covers(vector: Vector, first: Access, row: int) -> bool:
-    """Whether who knows `vector` knows of an access of its cluster, and of a proxy fence after it where `row` names
-    one.
+def _covers(vector: Vector, first: Access, cells: Callable[[], Index], row: int) -> bool:
+    """Whether who knows `vector` knows of what an access of its cluster did to some cells, and of a proxy fence after
+    it where `row` is not that of order.
     """
-    capacity = len(vector) // ROWS
-    if first.component >= capacity or vector[first.component] < first.clock:
-        return False
-    return row < 0 or bool(vector[row * capacity + first.component] >= first.clock)
+    partings = first.who[2].watch.clocks.partings
+    return all(partings.covers(vector, first, cells, each) for each in {ORDER, row})
 
 
 def masked(vector: Vector, row: int, mask: Vector) -> Vector:

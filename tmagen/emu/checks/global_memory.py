@@ -18,9 +18,12 @@ import numpy.typing as npt
 
 from tmagen.emu import tensormap, tma
 from tmagen.emu.checks import races
-from tmagen.emu.checks.clocks import GLOBAL, MAPS, ORDER, ROWS, Lanes
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.hit import Hit
+from tmagen.emu.checks.parting import Places
 from tmagen.emu.checks.predecessor import Before
 from tmagen.emu.checks.races import GLOBAL_MEMORY, Verdict
+from tmagen.emu.checks.rows import GLOBAL, MAPS, ORDER, SCOPE
 from tmagen.emu.checks.shadow import Access, covers
 from tmagen.emu.isa.values import ND
 from tmagen.emu.memory import Allocation, GlobalMemory
@@ -49,6 +52,9 @@ class _Shadow:
         self.reads = _sparse(allocation.nbytes)
         self.flags: npt.NDArray[np.uint8] = np.frombuffer(mmap.mmap(-1, 1), np.uint8)  # [0]: written to
         self.boxes: dict[tuple[int, tuple[int, ...]], tuple[TensorMap, tuple[int, ...], Access]] = {}
+
+    def hit(self, where: Any, which: Any) -> Hit:
+        return Hit(self.address, self.base, where, which)
 
 
 def _sparse(nbytes: int) -> Numbers:
@@ -104,6 +110,7 @@ class GlobalShadow:
                 places = [pick(address, lane) for lane in lane_set(mask).lanes]
             low, high = min(places), max(places) + nbytes
             note = watch.access(kind, agent, strong=strong)
+            note.places = Places(mask, address, nbytes)
             if self.before is not None:
                 self.before.touch(watch, agent, note, places, nbytes, storing=kind != "ld")
             try:
@@ -152,25 +159,28 @@ class GlobalShadow:
             before = shadow.writes[where]
             for number in np.unique(before).tolist() if before.any() else ():
                 for member in self._members(number) if number else ():
-                    self._check_map(watch, agent, note, self._access(member), address, before == number, shadow)
+                    self._check_map(
+                        watch, agent, note, self._access(member), address, shadow.hit(where, before == number)
+                    )
         if shadow.flags[0] or watch.session.makes_maps:
             self._add(shadow, shadow.reads, where, note, agent)
 
     def _check_map(
-        self, watch: Watch, agent: Lanes, second: Access, first: Access | None, address: int, hit: Any, shadow: _Shadow
+        self, watch: Watch, agent: Lanes, second: Access, first: Access | None, address: int, hit: Hit
     ) -> None:
         """The map was written during the launch."""
         if first is None:
-            self._across(watch, agent, first, second, "RAW", hit, shadow)
+            self._across(watch, agent, first, second, "RAW", hit)
             return
         what, change = races.NOUNS[second.kind].rstrip(","), races.NOUNS[first.kind]
-        if not self._knows(watch, agent.known, first):
+        if not self._knows(watch, agent.known, first, hit):
             edge = f"nothing orders the {what} after the {change}"
         else:
-            acquired = [v for component, clock, v in watch.maps.get(address, ()) if agent.known[component] >= clock]
-            if any(self._knows(watch, vector, first, MAPS) for vector in acquired):
+            knows = watch.clocks.partings.knows
+            acquired = [v for at, clock, v in watch.maps.get(address, ()) if knows(agent.vector, at, clock)]
+            if any(self._knows(watch, vector, first, hit, MAPS) for vector in acquired):
                 return
-            if any(self._knows(watch, vector, first) for vector in acquired):
+            if any(self._knows(watch, vector, first, hit) for vector in acquired):
                 edge = (
                     "no fence.proxy.tensormap::generic.release and no tensormap.cp_fenceproxy stands between the "
                     f"{change} and the fence.proxy.tensormap::generic.acquire of the map"
@@ -180,14 +190,13 @@ class GlobalShadow:
                     f"no fence.proxy.tensormap::generic.acquire of the map at {address:#x}, by a thread of the CTA, "
                     f"stands between the {change} and the copy"
                 )
-        self._report(watch, agent, Verdict("PX-12", "E", edge), first, second, "RAW", hit, shadow)
+        self._report(watch, agent, Verdict("PX-12", "E", edge), first, second, "RAW", hit)
 
-    def _knows(self, watch: Watch, vector: Any, first: Access, row: int = ORDER) -> bool:
+    def _knows(self, watch: Watch, vector: Any, first: Access, hit: Hit, row: int = ORDER) -> bool:
         """Whether who knows `vector` is ordered after an access, of whatever cluster, and after a fence of `row`."""
         if first.cluster != watch.number:
-            return watch.session.flags.knows(watch.number, vector, first, row if row else -1)
-        at = row * (len(vector) // ROWS) + first.component
-        return first.component < len(vector) // ROWS and bool(vector[at] >= first.clock)
+            return watch.session.flags.knows(watch.number, vector, first, hit.cells, row)
+        return watch.clocks.partings.covers(vector, first, hit.cells, row)
 
     def _of_map(self, tmap: TensorMap) -> _Shadow | None:
         try:
@@ -202,7 +211,7 @@ class GlobalShadow:
         written = bool(shadow.flags[0])
         if written:
             before = self._cells(shadow, shadow.writes, where)
-            self._compare_all(watch, agent, note, before, "WAW" if storing else "RAW", shadow)
+            self._compare_all(watch, agent, note, before, "WAW" if storing else "RAW", shadow, where)
         if not storing:
             self._add(shadow, shadow.reads, where, note, agent)
             return
@@ -210,7 +219,7 @@ class GlobalShadow:
             shadow.flags[0] = 1
             self._replay(shadow)
         before = self._cells(shadow, shadow.reads, where)
-        self._compare_all(watch, agent, note, before, "WAR", shadow)
+        self._compare_all(watch, agent, note, before, "WAR", shadow, where)
         if note.strong:
             self._add(shadow, shadow.writes, where, note, agent)
         else:
@@ -272,7 +281,14 @@ class GlobalShadow:
             self._cells(shadow, numbers, where)[...] = value
 
     def _compare_all(
-        self, watch: Watch, agent: Lanes, second: Access, before: Any, hazard: str, shadow: _Shadow
+        self,
+        watch: Watch,
+        agent: Lanes,
+        second: Access,
+        before: Any,
+        hazard: str,
+        shadow: _Shadow,
+        where: Any,
     ) -> None:
         if not before.any():
             return
@@ -282,19 +298,18 @@ class GlobalShadow:
             for first in accesses:
                 if counted and first is not None and first.strong and first.cluster != watch.number:
                     continue
-                self._compare(watch, agent, second, first, hazard, before == number, shadow)
+                self._compare(watch, agent, second, first, hazard, shadow.hit(where, before == number))
 
-    def _compare(
-        self, watch: Watch, agent: Lanes, second: Access, first: Access | None, hazard: str, hit: Any, shadow: _Shadow
-    ) -> None:
+    def _compare(self, watch: Watch, agent: Lanes, second: Access, first: Access | None, hazard: str, hit: Hit) -> None:
         if first is None or first.cluster != watch.number:
-            self._across(watch, agent, first, second, hazard, hit, shadow)
+            self._across(watch, agent, first, second, hazard, hit)
             return
-        known, capacity = agent.known, watch.clocks.capacity
-        if known[first.component] >= first.clock:
-            if watch.prefix and watch.is_narrow(first, second, agent):
+        covers, vector = watch.clocks.partings.covers, agent.vector
+        if covers(vector, first, hit.cells):
+            narrow = watch.prefix and watch.is_narrow(first, second, agent)
+            if narrow and not covers(vector, first, hit.cells, SCOPE):
                 verdict = races.narrow(first, second, formal=hazard != "RAW")
-            elif not first.generic or second.generic or known[GLOBAL * capacity + first.component] >= first.clock:
+            elif not first.generic or second.generic or covers(vector, first, hit.cells, GLOBAL):
                 return
             else:
                 verdict = races.unfenced(watch, first, second, agent, hazard, GLOBAL_MEMORY)
@@ -302,48 +317,44 @@ class GlobalShadow:
             return
         else:
             verdict = races.unordered(watch, first, second, agent, GLOBAL_MEMORY)
-        self._report(watch, agent, verdict, first, second, hazard, hit, shadow)
+        self._report(watch, agent, verdict, first, second, hazard, hit)
 
-    def _across(
-        self, watch: Watch, agent: Lanes, first: Access | None, second: Access, hazard: str, hit: Any, shadow: _Shadow
-    ) -> None:
+    def _across(self, watch: Watch, agent: Lanes, first: Access | None, second: Access, hazard: str, hit: Hit) -> None:
         """A CTA of another cluster touched the bytes before."""
         flags = watch.session.flags
         if first is not None:
             if watch.may_overlap(first, second):
                 return
-            if flags.knows(watch.number, agent.known, first):
+            if flags.knows(watch.number, agent.known, first, hit.cells):
                 unfenced = first.generic and not second.generic
-                if unfenced and not flags.knows(watch.number, agent.known, first, GLOBAL):
+                if unfenced and not flags.knows(watch.number, agent.known, first, hit.cells, GLOBAL):
                     verdict = races.unfenced(watch, first, second, agent, hazard, GLOBAL_MEMORY)
-                    self._report(watch, agent, verdict, first, second, hazard, hit, shadow)
+                    self._report(watch, agent, verdict, first, second, hazard, hit)
                 return
         collector = watch.session.collector
         if collector.seen("RC-02", "E", second.site, first.site if first else None):
             return
-        where = f"{int(hit.sum()):,} bytes of the allocation at {shadow.address:#x}"
         edge = "CTAs of a launch run in any order, and at the same time"
         if first is not None:
-            verdict = Verdict("RC-02", "E", flags.shortfall(first) or races.scope_edge(first, second) or edge)
+            edge = flags.shortfall(first, hit.cells) or races.scope_edge(first, second) or edge
+            verdict = Verdict("RC-02", "E", edge)
             if first.kind == "map_read":
                 verdict = races.unordered(watch, first, second, agent, GLOBAL_MEMORY)
-            watch.found(verdict, first, second, agent, hazard, f"{where}, by another CTA")
+            watch.found(verdict, first, second, agent, hazard, f"{hit}, by another CTA")
             return
         verb, end = ("reads", "writes") if hazard == "RAW" else ("overwrites", "reads" if hazard == "WAR" else "writes")
-        message = f"{hazard}: {races.NOUNS[second.kind]} {verb} what another CTA {end}: {where}; {edge}"
+        message = f"{hazard}: {races.NOUNS[second.kind]} {verb} what another CTA {end}: {hit}; {edge}"
         watch.lint("RC-02", "E", message, site=second.site)
 
     def _report(
-        self, watch: Watch, agent: Lanes, verdict: Verdict, first: Access, second: Access, hazard: str, hit: Any,
-        shadow: _Shadow,
-    ) -> None:  # fmt: skip
+        self, watch: Watch, agent: Lanes, verdict: Verdict, first: Access, second: Access, hazard: str, hit: Hit
+    ) -> None:
         collector = watch.session.collector
         if not collector.wants(verdict.level):
             return
         if collector.seen(verdict.rule, verdict.level, second.site, first.site):
             return
-        where = f"{int(hit.sum()):,} bytes of the allocation at {shadow.address:#x}"
-        watch.found(verdict, first, second, agent, hazard, where)
+        watch.found(verdict, first, second, agent, hazard, str(hit))
 
     def ends(self, watch: Watch | None) -> None:
         """All CTAs have run, in every process: what other processes wrote to bytes that this one only read."""
@@ -359,7 +370,7 @@ class GlobalShadow:
                 for number in np.unique(before).tolist() if before.any() else ():
                     first = self._access(self._members(number)[-1]) if number else note
                     if first is None or first.cluster != note.cluster:
-                        self._across(watch, agent, first, note, "RAW", before == number, shadow)
+                        self._across(watch, agent, first, note, "RAW", shadow.hit(view, before == number))
 
 
 def _has_counted(watch: Watch, agent: Lanes, access: Access | None) -> bool:

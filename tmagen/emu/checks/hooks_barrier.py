@@ -60,7 +60,7 @@ def mbar_inval(frag: Fragment, cta: Any, address: Any) -> None:
     watch: Watch = cta.watch
     for agent, barrier in _targets(watch, frag, address, "mbarrier.inval"):
         for component, clock in barrier.uses.items():
-            if agent.known[component] < clock:
+            if not watch.clocks.partings.knows(agent.vector, component, clock):
                 watch.lint(
                     "MB-45", "E",
                     f"mbarrier.inval at {cta.place(barrier.address)}: nothing orders it after the last use by "

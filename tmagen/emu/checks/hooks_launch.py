@@ -95,7 +95,7 @@ def try_cancel(frag: Fragment, cta: Any, place: Any, barrier: Any, multicast: bo
 def _after_failure(watch: Watch, frag: Fragment, agent: Any) -> None:
     """A request although a thread before this one, in the order that barriers make, has seen one fail."""
     for warp, component, clock in watch.cta.cluster.ctas[0].watch.refusals:
-        if warp is not frag.warp and agent.known[component] >= clock:
+        if warp is not frag.warp and watch.clocks.partings.knows(agent.vector, component, clock):
             watch.lint(
                 "CL-04", "E",
                 f"clusterlaunchcontrol.try_cancel after warp {warp.index} of {warp.cta.title} has seen an earlier "

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tmagen.emu.checks.clocks import MAPS
 from tmagen.emu.checks.hooks_memory import shared
+from tmagen.emu.checks.rows import MAPS
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
 from tmagen.emu.state import maps
@@ -37,6 +37,7 @@ def map_copy(frag: Fragment, cta: Any, target: Any, source: Any) -> None:
     footprint = watch.shared.footprint((start, NBYTES), lambda: np.arange(start, start + NBYTES, dtype=np.intp))
     watch.reads(watch.shared, footprint, watch.access("ld", agent), agent)
     watch.session.memory.span(watch, agent, watch.access("map_st", agent), at, NBYTES, storing=True)
+    agent.meet(watch.clocks)
     capacity = watch.clocks.capacity
     agent.fence(MAPS, capacity)
     agent.release(watch.site.scope)

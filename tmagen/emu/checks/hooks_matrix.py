@@ -24,6 +24,7 @@ def _rows(watch: Watch, frag: Fragment, address: Any, count: int, kind: str) -> 
     footprint = memory.footprint((places.tobytes(), _ROW_BYTES), lambda: lane_cells(places, _ROW_BYTES))
     note = watch.access(kind, agent)
     (watch.reads if kind == "ld" else watch.writes)(memory, footprint, note, agent)
+    agent.meet(watch.clocks)
 
 
 def ld_matrix(frag: Fragment, cta: Any, address: Any, count: int, transposed: bool) -> list[Any]:

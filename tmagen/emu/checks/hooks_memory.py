@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.parting import Places
 from tmagen.emu.checks.peers import visit
 from tmagen.emu.checks.races import NOUNS
 from tmagen.emu.checks.shadow import Index
@@ -49,6 +50,7 @@ def shared(watch: Watch, frag: Fragment, address: Any, nbytes: int, kind: str, s
             key = (active.tobytes(), nbytes)
             footprint = memory.parts.known(key) or memory.footprint(key, lambda a=active: lane_cells(a, nbytes))  # type: ignore[misc]
         note = watch.access(kind, agent, strong=strong)
+        note.places = Places(agent.mask & frag.lanes.mask, address, nbytes)
         if stored is not None:
             note.stored = Stored(agent.mask & frag.lanes.mask, *stored)
         if kind == "ld":

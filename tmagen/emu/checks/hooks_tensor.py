@@ -47,6 +47,7 @@ def tmem_alloc(frag: Fragment, cta: Any, place: Any, columns: Any, this: int, ne
     agent = watch.together(frag)
     footprint = watch.shared.footprint((at := cta.own(pick(place, 0)), 4), lambda: np.arange(at, at + 4, dtype=np.intp))
     watch.writes(watch.shared, footprint, watch.access("alloc", agent), agent)
+    agent.meet(watch.clocks)
     count = pick(columns, 0)
     if count > watch.smallest_alloc:
         watch.lint("TA-05", "W", f"tcgen05.alloc of {count} columns after one of {watch.smallest_alloc}", frag)
@@ -65,6 +66,7 @@ def tmem_dealloc(frag: Fragment, cta: Any, address: Any, columns: Any) -> None:
     if footprint is not None:
         watch.writes(watch.tensor, footprint, watch.access("dealloc", agent), agent)
         watch.tensor.wrote(footprint, None)
+        agent.meet(watch.clocks)
 
 
 def _logs(watch: Watch, what: str, count: int) -> None:

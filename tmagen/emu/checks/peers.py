@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tmagen.emu.checks.clocks import TENSOR, Lanes
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.rows import TENSOR
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.state.convergence import Fragment
 
@@ -50,6 +51,8 @@ def _knows(watch: Watch, group: Lanes, component: int, clock: int) -> bool:
     """Whether lanes come after something, be it by a relaxed barrier."""
     known = group.known
     if known[component] >= clock or known[TENSOR * watch.clocks.capacity + component] >= clock:
+        return True
+    if watch.clocks.partings.knows(group.vector, component, clock):
         return True
     return group.inits is not None and bool(group.inits[component] >= clock)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tmagen.emu.checks.clocks import ORDER, TENSOR, Lanes
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.rows import ORDER, TENSOR
 from tmagen.emu.checks.shadow import Access
 from tmagen.emu.checks.sites import SCOPE_NAMES
 from tmagen.emu.checks.stored import same
@@ -50,7 +51,7 @@ def unordered(watch: Watch, first: Access, second: Access, agent: Lanes, space: 
 
 def _follows_issue(watch: Watch, first: Access, agent: Lanes, row: int) -> bool:
     """Whether the thread is ordered after the issue of `first`, and only its end is open."""
-    return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock)
+    return watch.clocks.partings.releases(agent.vector, row, first.base, first.base_clock) >= 0
 
 
 def _was_used(watch: Watch, first: Access, second: Access, agent: Lanes, row: int) -> bool:
@@ -64,7 +65,7 @@ def _was_used(watch: Watch, first: Access, second: Access, agent: Lanes, row: in
     last = second.site.instruction
     if first.who[0] == second.who[0] and first.who[2] is second.who[2] and (last.line, last.text) in use.overwrites:
         releases += 1
-    return bool(agent.known[row * watch.clocks.capacity + first.base] >= first.base_clock + releases)
+    return watch.clocks.partings.releases(agent.vector, row, first.base, first.base_clock) >= releases
 
 
 def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdict:

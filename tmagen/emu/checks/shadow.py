@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tmagen.emu.checks.parting import Places
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.checks.stored import Stored
 
@@ -33,8 +34,8 @@ class Access:
     """
 
     __slots__ = (
-        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "site", "stored",
-        "strong", "tmap", "who",
+        "base", "base_clock", "clock", "cluster", "component", "generic", "kind", "pipeline", "places", "site",
+        "stored", "strong", "tmap", "who",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +64,7 @@ class Access:
         self.strong = strong
         self.cluster = -1
         self.stored: Stored | None = None
+        self.places: Places | None = None  # of an ordinary access, by lane
         self.tmap: Any = None  # of a tensor copy
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tmagen.emu.checks.clocks import TENSOR, Lanes
+from tmagen.emu.checks.clocks import Lanes
+from tmagen.emu.checks.rows import TENSOR
 from tmagen.emu.checks.shadow import Access, Footprint
 from tmagen.emu.state.convergence import Fragment, lane_set
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tmagen.emu.checks import exits, peers, races, tensor_rules
 from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
-from tmagen.emu.checks.clocks import GLOBAL, MAPS, SCOPE, SHARED, TENSOR, Clocks, Lanes, Vector, WarpLanes
+from tmagen.emu.checks.clocks import Clocks, Lanes, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
 from tmagen.emu.checks.flags import Publication, scope_needed
 from tmagen.emu.checks.places import shared_text, tensor_text, thread_text
 from tmagen.emu.checks.races import COPIES, NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
+from tmagen.emu.checks.rows import GLOBAL, MAPS, ORDER, SCOPE, SHARED, TENSOR, Vector
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.report import lanes_text
@@ -143,6 +144,7 @@ class Watch:
         """An ordinary access of some lanes."""
         component = agent.component
         clock = agent.known[component]
+        agent.touch()
         who = (agent.warp.index, agent.mask, self.actor)
         return Access(kind, self.site, who, component, clock, component, clock, generic=True, strong=strong)
 
@@ -231,14 +233,18 @@ class Watch:
             space = TENSOR_MEMORY
         else:
             space = SHARED_MEMORY
-            if known[first.component] >= first.clock:
-                if self.prefix and self.is_narrow(first, second, agent):
-                    fenced = known[SHARED * capacity + first.component] >= first.clock
+            place = (memory, footprint)
+            if known[first.component] >= first.clock or self._knows_parts(first, agent, *place):
+                narrow = self.prefix and self.is_narrow(first, second, agent)
+                if narrow and not self._knows_parts(first, agent, *place, SCOPE):
+                    fenced = self._knows_parts(first, agent, *place, SHARED)
                     stays = first.who[2] is memory.cta and not second.generic and fenced
                     verdict = races.narrow(first, second, formal=hazard != "RAW" or stays)
                     self.report(verdict, first, second, agent, hazard, memory, footprint)
                     return
                 if first.generic == second.generic or known[SHARED * capacity + first.component] >= first.clock:
+                    return
+                if self._knows_parts(first, agent, *place, SHARED):
                     return
                 if first.generic or races.is_bare(first, hazard):
                     verdict = races.unfenced(self, first, second, agent, hazard, space)
@@ -249,6 +255,12 @@ class Watch:
         if memory.is_tensor and second.pipeline and tensor_rules.handed_over(self, first, agent):
             return
         self.report(races.unordered(self, first, second, agent, space), first, second, agent, hazard, memory, footprint)
+
+    def _knows_parts(
+        self, first: Access, agent: Lanes, memory: Shadow, footprint: Footprint, row: int = ORDER
+    ) -> bool:
+        """Whether `agent` knows of the parts that lanes, which have parted since, had in what `first` did here."""
+        return self.clocks.partings.covers(agent.vector, first, lambda: memory.touched_by(footprint, first), row)
 
     def may_overlap(self, first: Access, second: Access) -> bool:
         """Whether no order is needed: both are atomic, or both run down one pipeline."""
@@ -323,6 +335,8 @@ class Watch:
             )
         if agent.known[first.component] >= first.clock:
             return ()  # it is ordered after it as well: a fence or the like is what is missing
+        if first.cluster in (-1, self.number) and (known := self.clocks.partings.lanes(agent.vector, first)):
+            return self._of_lanes(first, known)
         for group in agent.warp.groups:
             if group is not agent and group.known[first.component] >= first.clock:
                 who = lanes_text(lane_set(group.mask))
@@ -331,6 +345,16 @@ class Watch:
                     "executes it: bar.warp.sync hands it on",
                 )
         return ()
+
+    def _of_lanes(self, first: Access, known: int) -> tuple[str, ...]:
+        """Lanes did something together, and it is ordered after some of them."""
+        others = first.who[1] & ~known
+        if not others:
+            return ()
+        return (
+            f"MB-31: of warp {first.who[0]} it is ordered after {lanes_text(lane_set(known))} alone: bar.warp.sync "
+            f"makes what {lanes_text(lane_set(others))} did known to the lane that arrives or issues",
+        )
 
     def lint(
         self, rule: str, level: str, message: str, frag: Fragment | None = None, *, site: Site | None = None
@@ -390,6 +414,15 @@ class Watch:
         elif any(self.unfenced_inits.values()):
             self.others_fenced = True
 
+    def meets(self, frag: Fragment) -> None:
+        """The fragment's lanes have executed an instruction that none leaves before all have come to it. It hands on
+        nothing from one lane to another, but what they did together is over for all of them.
+        """
+        warp = frag.warp
+        for group in warp.cta.watch.warps[warp.index].groups:
+            if not group.mask & warp.live & ~frag.mask:
+                group.meet(self.clocks)
+
     def warp_sync(self, frag: Fragment, members: Any) -> None:
         self.together(frag)
 
@@ -422,6 +455,7 @@ class Watch:
 
     def tmem_relinquish(self, frag: Fragment) -> None:
         """tcgen05.relinquish_alloc_permit, before its effect."""
+        self.meets(frag)
         if self.cta.tmem.relinquished:
             self.lint("TA-09", "W", "the permit to allocate tensor memory was given back before", frag)
 

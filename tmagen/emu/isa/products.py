@@ -52,6 +52,7 @@ def mma(cx: BlockEmitter, ins: Instruction) -> None:
     d, a, b, c = operands(ins, 4)
     count = _ACCUMULATORS[d_type]
     whole_warp(cx)
+    cx.meets()
     texts = []
     for operand, registers in ((a, 4), (b, 2), (c, count)):
         texts.append("(" + "".join(f"{cx.src(item, 32)}, " for item in _items(operand, registers)) + ")")

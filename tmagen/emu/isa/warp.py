@@ -24,6 +24,12 @@ def members(cx: BlockEmitter, mask: Operand) -> None:
         cx.line(f"if n := gather(F, {text}, {cx.number}): return n")
 
 
+def meeting(cx: BlockEmitter, mask: Operand) -> None:
+    """The same for instructions that exchange what the lanes have computed."""
+    members(cx, mask)
+    cx.meets()
+
+
 def whole_warp(cx: BlockEmitter) -> None:
     """The same for `.aligned` instructions; those right after another one are together already."""
     if cx.first_in_block:
@@ -38,7 +44,7 @@ def shfl(cx: BlockEmitter, ins: Instruction) -> None:
     if form.rest != ["b32"]:
         raise Unknown(ins.opcode)
     dest, a, b, c, mask = operands(ins, 5)
-    members(cx, mask)
+    meeting(cx, mask)
     source, lane, clamp = cx.src(a, 32), cx.src(b, 32), cx.src(c, 32)
     first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, Sink())
     names = cx.dst(first), cx.dst(second)
@@ -53,7 +59,7 @@ def vote(cx: BlockEmitter, ins: Instruction) -> None:
     if form.rest != ["b32" if mode == "ballot" else "pred"]:
         raise Unknown(ins.opcode)
     d, a, mask = operands(ins, 3)
-    members(cx, mask)
+    meeting(cx, mask)
     source = cx.pred(a)
     cx.line(f"{cx.dst(d)} = vote(F, {mode!r}, {source})")
 
@@ -67,7 +73,7 @@ def match(cx: BlockEmitter, ins: Instruction) -> None:
         raise Unknown(ins.opcode)
     width = int(form.rest[0][1:])
     dest, a, mask = operands(ins, 3)
-    members(cx, mask)
+    meeting(cx, mask)
     source = cx.src(a, width)
     if isinstance(dest, Pair):
         names = cx.dst(dest.first), cx.dst(dest.second)
@@ -87,7 +93,7 @@ def redux(cx: BlockEmitter, ins: Instruction) -> None:
     if kind not in ("u32", "s32", "b32") and (kind != "f32" or name not in ("min", "max")):
         raise Unknown(ins.opcode)
     d, a, mask = operands(ins, 3)
-    members(cx, mask)
+    meeting(cx, mask)
     source = cx.src(a, 32)
     if kind == "f32":
         source = f"{source} & {(1 << 31) - 1}" if absolute else source

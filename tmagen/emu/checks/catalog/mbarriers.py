@@ -131,6 +131,18 @@ add(
         "Memory Consistency Model: Release and Acquire Patterns", "race",
     ),
     Check(
+        "MB-31", "E", "The release of another lane",
+        "An arrive, a flag or the issue of a copy is ordered after what its own thread did before. Where all lanes of "
+        "a warp have read or written and one of them arrives, bar.warp.sync (or another barrier) has to stand between; "
+        "elect.sync brings the lanes together, and the text gives it no order of memory. Instructions that all lanes "
+        "execute as one, as ldmatrix, mma.sync, wgmma, tcgen05.ld, shfl.sync or vote.sync, are accepted in its place: "
+        "shipping kernels rely on them, and no lane leaves them before all have come. It is told as a hint of the race "
+        "that comes of it.",
+        "All lanes read a tile with ld.shared; if (elect_sync()) arrive(empty); and the next load overwrites it.",
+        "__syncwarp() before the elected lane's arrive, or let all lanes arrive.",
+        "bar.warp.sync; Memory Consistency Model: Causality Order", "race",
+    ),
+    Check(
         "MB-34", "W", "Remote arrive of .cta scope orders ordinary accesses",
         "An arrive on another CTA's mbarrier is .release.cta where it names no scope, and that scope leaves out the "
         "CTA of the mbarrier. Completed asynchronous work may be told that way, as shipping kernels do; told here is "
