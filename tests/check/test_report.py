@@ -36,9 +36,38 @@ def report_of(*findings: Finding, subject: str = "kernel.cu") -> Report:
 
 def test_the_same_place_counts() -> None:
     findings = Findings()
-    findings.take([Found("race", "E"), Found("race", "E"), Found("race", "E", ptx_line=13)])
+    findings.take([Found("race", "E", source=None), Found("race", "E", source=None)])
+    findings.take([Found("race", "E", source=None, ptx_line=13)])
     assert [(one.ptx_line, one.count) for one in findings] == [(12, 2), (13, 1)]
     assert "2 times" in "\n".join(next(iter(findings)).lines())
+
+
+def test_a_line_of_the_source_is_one_finding() -> None:
+    """A loop that is unrolled has its line in many places of the PTX; who does it, and where, differs."""
+    findings = Findings()
+    lines = [12, 40, 12, *range(50, 60)]
+    findings.take(
+        [
+            Found("race", "E", f"warp {i} reads 0x{i:x}", ptx_line=at, instruction=f"ld.shared.b32 %r{i}, [%r1]")
+            for i, at in enumerate(lines)
+        ]
+    )
+    findings.take([Found("race", "E", source=("kernel.cu", 35)), Found("race", "E", instruction="st.shared.b32 [%r1]")])
+    first, *others = findings
+    assert (first.ptx_line, first.count, first.also) == (12, 13, (40, *range(50, 60))) and len(others) == 2
+    assert "  the same of PTX lines 40, 50, 51, 52, 53, 54, 55, 56 and 3 more" in first.lines()
+    assert first.to_dict()["also_ptx_lines"] == [40, *range(50, 60)] and others[0].to_dict()["also_ptx_lines"] == []
+
+
+def test_hints_are_told_once_for_a_line_of_the_source() -> None:
+    findings = Findings()
+    findings.take_hints([Found("DS-10", "H", f"the map of PTX line {at}", ptx_line=at) for at in (3, 4)])
+    findings.take_hints([Found("DS-10", "H", "the map of PTX line 3", source=None)])
+    assert findings.hints == (
+        "perhaps DS-10: the map of PTX line 3, at kernel.cu:34 in load, called at line 80",
+        "perhaps DS-10: the map of PTX line 3, at PTX line 12",
+    )
+    assert not len(findings)
 
 
 def test_verdicts() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -50,6 +51,7 @@ class Finding:
     count: int = 1
     calls: str = ""  # behind the source: through which functions the line was reached
     before: Before | None = None
+    also: tuple[int, ...] = ()  # further PTX lines of the same source line, as of a loop that is unrolled
 
     def lines(self) -> tuple[str, ...]:
         """The finding for people."""
@@ -62,6 +64,10 @@ class Finding:
         if place:
             lines.append("  at " + ", ".join(place))
         lines += [f"  {line}" for line in self.detail]
+        if self.also:
+            shown = ", ".join(map(str, self.also[:_SHOWN_LINES]))
+            more = f" and {len(self.also) - _SHOWN_LINES} more" if len(self.also) > _SHOWN_LINES else ""
+            lines.append(f"  the same of PTX line{'s' if len(self.also) > 1 else ''} {shown}{more}")
         if self.count > 1:
             lines.append(f"  {self.count:,} times")
         return tuple(lines)
@@ -81,6 +87,7 @@ class Finding:
             "where": self.where,
             "key": self.key,
             "count": self.count,
+            "also_ptx_lines": list(self.also),
         }
 
 
@@ -129,20 +136,44 @@ def _before(spot: Spot) -> Before:
 _LEVELS = {"E": Severity.ERROR, "W": Severity.WARNING, "R": Severity.REVIEW}
 
 
+_SHOWN_LINES = 8
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+def _key(finding: Finding) -> tuple[Any, ...]:
+    """What is one finding: a line of the source and what is wrong there, whoever did it and at which address. Loops are
+    unrolled and functions inlined, so one mistake is in many lines of PTX. Without a source, one line of PTX.
+    """
+    if finding.source is None:
+        where: tuple[Any, ...] = (finding.ptx_line, finding.instruction, finding.message)
+    else:
+        before = finding.before
+        other = None if before is None else (before.source or before.ptx_line, before.instruction.split()[:1])
+        where = (
+            finding.source, finding.calls, (finding.instruction or "").split()[:1], other,
+            _NUMBER.sub("#", finding.message),
+        )  # fmt: skip
+    return (finding.rule, finding.severity, finding.key, repr(where))
+
+
 class Findings:
-    """Collects findings of one run. The same message at the same place is one finding that counts."""
+    """Collects findings of one run. What is wrong at one line of the source is one finding that counts."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], Finding] = {}
         self.ended_early = False  # a launch did not reach its end
-        self.hints: list[str] = []  # what may be why a result is wrong
+        self._hints: dict[tuple[str, str, str], str] = {}
 
     def add(self, finding: Finding) -> None:
-        place = (finding.ptx_line, finding.source, finding.instruction)
-        key = (finding.rule, finding.severity, *place, finding.key, finding.message)
+        key = _key(finding)
         known = self._found.get(key)
-        count = finding.count
-        self._found[key] = finding if known is None else replace(known, count=known.count + count)
+        if known is None:
+            self._found[key] = finding
+            return
+        also, at = known.also, finding.ptx_line
+        if at is not None and at != known.ptx_line and at not in also:
+            also = (*also, at)
+        self._found[key] = replace(known, count=known.count + finding.count, also=also)
 
     def take(self, found: Iterable[Found]) -> None:
         """Adds what a checker of the emulator found."""
@@ -162,6 +193,18 @@ class Findings:
                     before=None if one.other is None else _before(one.other),
                 )
             )
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What may be why a result is wrong, each once for a line of the source."""
+        return tuple(self._hints.values())
+
+    def take_hints(self, found: Iterable[Found]) -> None:
+        """Adds what is told beside a wrong result alone."""
+        for one in found:
+            place = f"PTX line {one.ptx_line}" if one.source is None else f"{one.source[0]}:{one.source[1]}{one.calls}"
+            key = (one.rule, _NUMBER.sub("#", one.message), place)
+            self._hints.setdefault(key, f"perhaps {one.rule}: {one.message}, at {place}")
 
     def take_error(self, error: EmulatorError, detail: tuple[str, ...] = ()) -> None:
         """Adds what ended a run, with further lines about it."""

@@ -250,7 +250,7 @@ class _Session:
             self.findings.add(Finding("host-crash", Severity.ERROR, message))
         elif ended.status > 0:
             message = f"the host program ended with exit status {ended.status}"
-            self.findings.add(Finding("host-exit", Severity.ERROR, message))
+            self.findings.add(Finding("host-exit", Severity.ERROR, message, self.findings.hints))
         elif not self.launches:
             message = "the host program launched no kernel: there is nothing to judge"
             self.findings.add(Finding("not-judged", Severity.NOT_JUDGED, message))

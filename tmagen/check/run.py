@@ -225,7 +225,7 @@ class Runner:
                 trace=None if self.tracing is None else self.tracing.trace(),
             )
             findings.take(result.findings)
-            findings.hints += [f"{hint.rule}: {hint.message}, PTX line {hint.ptx_line}" for hint in result.hints]
+            findings.take_hints(result.hints)
             if (cycles := result.cycles) is not None:
                 model = table_for(module.target).text()
         except EmulatorError as error:
@@ -294,7 +294,7 @@ def _judge(spec: LaunchSpec, arena: Arena, findings: Findings) -> None:
                   if time == "new"}  # fmt: skip
         found = judge(expect, arena, "expect" if len(spec.expects) == 1 else f"expect[{number}]")
         if found is not None:
-            findings.add(replace(found, detail=(*found.detail, *(f"perhaps {hint}" for hint in findings.hints))))
+            findings.add(replace(found, detail=(*found.detail, *findings.hints)))
     for name, buffer in arena.buffers.items():
         stray = buffer.stray_writes()
         if stray is not None:

@@ -20,7 +20,9 @@ TMA = (
 )
 
 
-def observed(swizzle: SwizzleMode, code: int, *, base: int = 0, strict: bool = False, loads: bool = True) -> RunResult:
+def observed(
+    swizzle: SwizzleMode, code: int, *, base: int = 0, strict: bool = False, loads: bool = True, adds: bool = False
+) -> RunResult:
     """A box of 128 rows of 32 bytes by a map with `swizzle`, read by an MMA as A and B with another swizzle code."""
     memory = GlobalMemory()
     where, matrix = memory.allocate(128), memory.allocate(ROWS * 32)
@@ -30,7 +32,7 @@ def observed(swizzle: SwizzleMode, code: int, *, base: int = 0, strict: bool = F
     bits = (8 << 16) | (16 << 32) | (1 << 46) | (base << 49) | (code << 61)
     body = (
         f"shr.u32 %r30, %r90, 4;\ncvt.u64.u32 %rd20, %r30;\nmov.b64 %rd21, {bits};\nor.b64 %rd20, %rd20, %rd21;\n"
-        f"mov.b32 %r31, {(1 << 4) | (64 >> 3 << 17) | (128 >> 4 << 24)};\nsetp.ne.u32 %p4, 0, 1;\n"
+        f"mov.b32 %r31, {(1 << 4) | (64 >> 3 << 17) | (128 >> 4 << 24)};\nsetp.ne.u32 %p4, 0, {int(adds)};\n"
     )
     load = one(TMA, 1) + wait() if loads else ""
     text = START + INIT + ALLOC + SYNC + ADDRESS + body + load + one(MMA + DONE, 2) + END
@@ -79,3 +81,9 @@ def test_a_base_offset_for_what_tma_wrote() -> None:
 def test_bytes_that_nobody_wrote() -> None:
     result = observed(SwizzleMode.B32, 6, loads=False)
     assert not result.findings and {hint.rule for hint in result.hints} == {"DS-08"}
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_sum_that_nobody_has_begun(adds: bool) -> None:
+    result = observed(SwizzleMode.B32, 6, adds=adds)
+    assert not result.findings and ("TM5-01" in {hint.rule for hint in result.hints}) is adds

@@ -153,6 +153,11 @@ class Collector:
     def wants(self, level: str) -> bool:
         return level in ("E", HINT) or self.strict
 
+    @property
+    def doubt(self) -> str:
+        """The level of what is told beside a wrong result, and wherever rules are strict."""
+        return "R" if self.strict else HINT
+
     def seen(self, rule: str, level: str, site: Site, other: Site | None) -> bool:
         """Count a repetition; False for a finding that is new."""
         key = (rule, level, site.number, -1 if other is None else other.number)

@@ -192,7 +192,8 @@ def _noted(
     notes = []
     if desc.a is not desc.b and desc.kind is Kind.F16:
         names = f"A is {desc.a.value[0]} and B is {desc.b.value[0]}"
-        notes.append(("ID-01", "R", f"{names}: no text forbids it, and none says what comes of it"))
+        doubt = f"{names}: no text forbids it, and none says what comes of it"
+        notes.append(("ID-01", watch.session.collector.doubt, doubt))
     if d is not None and a is not None and not set(d.parts).isdisjoint(a.parts):
         notes.append(("TM5-11", "E", "the MMA writes D over the A that it reads from tensor memory"))
     return tuple(notes)
@@ -304,6 +305,8 @@ def mma(
             if stream.shape != plan.shape and stream.address == at and pick(accumulate, lane):
                 watch.lint("TC-01", "W", "an MMA adds to an accumulator that one of another shape wrote", frag)
             stream.shape, stream.address = plan.shape, at
+            if stream.accumulator is not plan.d and pick(accumulate, lane):
+                layouts.adds(watch, frag, plan.d)
             accumulates(watch, stream, plan.d, note, agent)
     issue.mma(frag, cta, kind, d, a, b, idesc, accumulate, in_tmem, scale, disable, scales)
 

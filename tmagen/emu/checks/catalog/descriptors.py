@@ -75,6 +75,14 @@ add(
         "tcgen05: Instruction descriptor", "fault",
     ),
     Check(
+        "TM5-01", "R", "An MMA adds to what nobody has written",
+        "With enable-input-d the MMA adds to D as it is, and nobody has written some of its words since they were "
+        "allocated. Told beside a wrong result alone.",
+        "enable-input-d is true in the first K step of a tile.",
+        "False in the first MMA of each tile, true in the others.",
+        "tcgen05.mma", "lint",
+    ),
+    Check(
         "TM5-02", "E", "scale-input-d where there is none",
         "0 to 15, with kinds f16 and tf32.",
         "kind::f8f6f4 with scale-input-d.",
