@@ -29,7 +29,7 @@ from tmagen.emu.policy import policy_of
 from tmagen.emu.policy.choices import at_random
 from tmagen.emu.policy.poison import pattern
 from tmagen.emu.state.cluster import Cluster
-from tmagen.emu.state.cta import Context
+from tmagen.emu.state.context import Context
 from tmagen.emu.state.endless import MAX_ROUNDS
 from tmagen.emu.timing.cluster import TimedCluster
 from tmagen.emu.timing.engine import Timed

@@ -12,8 +12,9 @@ from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3
 from tmagen.emu.report import waiting_lines
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
+from tmagen.emu.state.context import Context
 from tmagen.emu.state.convergence import WAIT, Warp
-from tmagen.emu.state.cta import Context, Cta
+from tmagen.emu.state.cta import Cta
 from tmagen.emu.state.endless import FIRST_ROUND, Watchdog
 
 _POLL_LIMIT = 1_000_000

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,14 +14,11 @@ from tmagen.emu import mma, mma_pair, tensormap, wgmma
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from tmagen.emu.compile_layout import RESERVED_SHARED_BYTES
 from tmagen.emu.errors import EmulatorError, Fault
-from tmagen.emu.launch import Dim3, Launch
-from tmagen.emu.memory import GlobalMemory
-from tmagen.emu.policy.choices import lowest
-from tmagen.emu.policy.policy import Policy
+from tmagen.emu.launch import Dim3
 from tmagen.emu.report import calls_text, place_in_shared
 from tmagen.emu.state.barriers import NamedBarrier, recheck
+from tmagen.emu.state.context import Context
 from tmagen.emu.state.convergence import Fragment, Warp
-from tmagen.emu.state.endless import MAX_ROUNDS
 from tmagen.emu.state.engine import ASYNC, TENSOR, Engine
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.state.registers import Registers
@@ -34,71 +27,7 @@ from tmagen.emu.state.warpgroup import members_of
 from tmagen.emu.tensormap import TensorMap
 from tmagen.emu.tmem import Tmem
 
-if TYPE_CHECKING:
-    from tmagen.emu.compile import Program
-
 _NOWHERE = 1 << 40
-
-
-SM_SHARED_BYTES = 228 << 10
-SM_THREADS = 2048
-"""What an SM of sm_90 and sm_100 has for its CTAs (CUDA C++ Programming Guide, "Compute Capabilities")."""
-
-
-@dataclass
-class Context:
-    """What the CTAs of a launch share."""
-
-    program: Program
-    launch: Launch
-    memory: GlobalMemory
-    policy: Policy
-    seed: int
-    symbols: dict[str, int]
-    maps: dict[int, TensorMap] = field(default_factory=dict)  # parameters, by address
-    made: dict[bytes, TensorMap] = field(default_factory=dict)  # others, by their bytes
-    listener: Any = None
-    session: Any = None  # of a checked run
-    observation: Any = None  # of a run that is traced or timed: makes the observer of each cluster
-    sm_count: int = 148
-    max_rounds: int = MAX_ROUNDS
-    hardware_sums: bool = False  # whether products are summed as an H200 does
-    next_cluster: Callable[[int], int | None] | None = None  # one of those not yet launched, by its place among them
-    clusters_left: Callable[[], int] = lambda: 1  # how many there are; 1 where it takes asking
-    _asked: int = 0
-    _random: random.Random | None = None
-    any_leader: bool = False  # whether elect.sync may take another lane than the lowest
-    _leaders: dict[int, int] = field(default_factory=dict)  # of elect.sync, by membermask
-    fill: int = 0xFF  # the byte that memory holds which nobody has written
-    registers: list[Any] = field(default_factory=list)  # what those hold that nobody has written
-
-    @cached_property
-    def shares_sm(self) -> bool:
-        """Whether an SM has room for two CTAs of the launch, so that one may find tensor memory of the other's."""
-        x, y, z = self.launch.block
-        return 2 * self.shared_end <= SM_SHARED_BYTES and 2 * x * y * z <= SM_THREADS
-
-    def take_cluster(self) -> int | None:
-        """Cancel the launch of a cluster; its number, or None: a request may fail at any time."""
-        self._asked += 1
-        if self._random is None:
-            self._random = random.Random(f"{self.seed} clusters")
-        if self.next_cluster is None or not (left := self.clusters_left()):
-            return None
-        which = self.policy.clusters(self._random, self._asked, left)
-        return None if which is None else self.next_cluster(which)
-
-    def leader(self, mask: int) -> int:
-        """The lane that elect.sync takes of a membermask: the lowest, unless any may be taken."""
-        found = self._leaders.get(mask)
-        if found is None:
-            choose = self.policy.leader if self.any_leader else lowest
-            found = self._leaders[mask] = choose(mask, self.seed)
-        return found
-
-    @property
-    def shared_end(self) -> int:
-        return self.program.dynamic_base + self.launch.dynamic_smem_bytes
 
 
 class Cta:
