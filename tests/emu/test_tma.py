@@ -350,12 +350,50 @@ class TestOperandsThatCannotBe:
     @pytest.mark.parametrize(
         ("dtype", "interleave", "swizzle", "match"),
         [
-            (DataType.U4_ALIGN8B, Interleave.NONE, SwizzleMode.NONE, "U4_ALIGN8B"),
+            (DataType.U4_ALIGN16B, Interleave.NONE, SwizzleMode.NONE, "U4_ALIGN16B"),
             (DataType.FLOAT16, Interleave.B32, SwizzleMode.B32, "interleave B32"),
         ],
     )
     def test_what_is_not_judged(self, dtype, interleave, swizzle, match):
-        dims, strides, box = (64, 4, 4), (128, 512), (32, 2, 2)
+        inner = (64, 32) if dtype is DataType.FLOAT16 else (128, 128)
+        dims, strides, box = (inner[0], 4, 4), (128, 512), (inner[1], 2, 2)
         tmap = TensorMap(dtype, 3, self.tmap.address, dims, strides, box, (1, 1, 1), interleave, swizzle)
         assert tmap.validate() == ()
         self.both(NotJudged, match, tmap=tmap, coords=(0, 0, 0))
+
+
+class TestPackedElements:
+    """4-bit elements that lie dense on both sides: 16 bytes are 32 of them."""
+
+    def setup_method(self):
+        self.memory = GlobalMemory()
+        source = self.memory.allocate(64 * 40)
+        source.data[:] = np.random.default_rng(5).integers(0, 256, source.data.size)
+        self.rows = source.data.reshape(40, 64)
+        self.tmap = TensorMap(
+            DataType.U4_ALIGN8B, 2, source.address, (104, 40), (64,), (64, 8), (1, 1), swizzle=SwizzleMode.B32
+        )
+        self.smem = np.full(4096, 0xEE, np.uint8)
+
+    def test_load_at_the_edges(self):
+        assert self.tmap.validate() == () and self.tmap.box_bytes == 8 * 32
+        assert tma.load(self.tmap, self.memory, self.smem, 1024, (64, 35)) == 8 * 32
+        want = np.zeros((8, 32), np.uint8)
+        want[:5, :20] = self.rows[35:, 32:52]  # 104 elements are 52 bytes
+        flat = [self.smem[swizzled(SwizzleMode.B32, 1024 + 32 * row + at)] for row in range(8) for at in range(32)]
+        assert np.array_equal(np.array(flat).reshape(8, 32), want)
+        assert (self.smem[: 1024] == 0xEE).all() and (self.smem[1024 + 256 :] == 0xEE).all()
+
+    def test_a_load_and_a_store_of_it(self):
+        tma.load(self.tmap, self.memory, self.smem, 1024, (32, 3))
+        before = self.rows.copy()
+        tma.store(self.tmap, self.memory, self.smem, 1024, (32, 20))
+        changed = before.copy()
+        changed[20:28, 16:48] = before[3:11, 16:48]
+        assert np.array_equal(self.rows, changed)
+
+    @pytest.mark.parametrize("x", [1, 2, 16, 33])
+    def test_a_start_inside_a_chunk(self, x):
+        with pytest.raises(Fault, match=f"coordinate 0 is {x} of 4-bit elements") as caught:
+            tma.load(self.tmap, self.memory, self.smem, 1024, (x, 0))
+        assert caught.value.rule == "TM-38"

@@ -14,7 +14,7 @@ Codes are those of the CUDA driver's enums.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from math import prod
@@ -132,6 +132,12 @@ class TensorMap:
     def element_bytes(self) -> int:
         """Bytes of one element. Only for types of whole bytes."""
         return self.data_type.bits // 8
+
+    @cached_property
+    def of_bytes(self) -> TensorMap:
+        """The same tensor of 4-bit elements as one of bytes, two elements each. Of U4_ALIGN8B alone."""
+        dims, box = ((extents[0] // 2, *extents[1:]) for extents in (self.dims, self.box))
+        return replace(self, data_type=DataType.UINT8, dims=dims, box=box)
 
     @cached_property
     def pattern(self) -> Swizzle:

@@ -21,8 +21,8 @@ from tmagen.emu.tensormap import DataType, Interleave, TensorMap
 SMEM_ALIGNMENT = 128
 CHUNK_BYTES = 16
 _ROUNDED = (DataType.TFLOAT32, DataType.TFLOAT32_FTZ)
-# These are unpacked on the way.
-_UNJUDGED_TYPES = (DataType.U4_ALIGN8B, DataType.U4_ALIGN16B, DataType.U6_ALIGN16B)
+# These are spread on the way: 16 elements take 16 bytes of shared memory.
+_UNJUDGED_TYPES = (DataType.U4_ALIGN16B, DataType.U6_ALIGN16B)
 # complex128 stands for 16 opaque bytes: NumPy moves it fastest.
 _UNIT_DTYPE: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.uint64),
@@ -50,10 +50,11 @@ def load(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, dst: int, coords: t
     access"). Rows of a swizzled box lie at the swizzle's span, and what a narrower row leaves free stays as it was.
     tf32 is rounded to nearest even; the types with FTZ do not flush here, as an H200 does not.
     Raises Fault for a map or an operand that cannot be and for bytes outside an allocation or shared memory; NotJudged
-    for interleaved and packed element types.
+    for interleaved element types and those that are spread.
     """
     check(tmap, smem, dst, coords, "load")
     check_start(tmap, coords, "load")
+    tmap, coords = _in_bytes(tmap, coords)
     units = _units(tmap, dst)
     window = _window(tmap, smem, dst)
     if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
@@ -81,6 +82,7 @@ def store(tmap: TensorMap, memory: GlobalMemory, smem: Bytes, src: int, coords: 
     """
     check(tmap, smem, src, coords, "store")
     check_target(tmap, coords, "store")
+    tmap, coords = _in_bytes(tmap, coords)
     units = _units(tmap, src)
     window = _window(tmap, smem, src)
     if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
@@ -104,9 +106,18 @@ def check_target(tmap: TensorMap, coords: tuple[int, ...], what: str) -> None:
 
 def check_start(tmap: TensorMap, coords: tuple[int, ...], what: str) -> None:
     """A box starts with a 16-byte chunk of a row, also where nothing of it is in bounds: else an H200 traps."""
-    if coords[0] * tmap.element_bytes % CHUNK_BYTES:
-        where = f"coordinate 0 is {coords[0]} of {tmap.element_bytes}-byte elements"
+    if coords[0] * tmap.data_type.bits % (8 * CHUNK_BYTES):
+        where = f"coordinate 0 is {coords[0]} of {tmap.data_type.bits}-bit elements"
         raise Fault(f"TMA {what} that starts inside a 16-byte chunk of the row: {where}", rule="TM-38")
+
+
+def _in_bytes(tmap: TensorMap, coords: tuple[int, ...]) -> tuple[TensorMap, tuple[int, ...]]:
+    """A copy of 4-bit elements that lie dense on both sides is one of bytes: all of its extents are even (PTX ISA,
+    "Packed element types", .b4x16).
+    """
+    if tmap.data_type is not DataType.U4_ALIGN8B or len(coords) != tmap.rank:
+        return tmap, coords
+    return tmap.of_bytes, (coords[0] // 2, *coords[1:])
 
 
 def _rounded(words: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
@@ -123,6 +134,7 @@ def global_view(
 ) -> npt.NDArray[Any] | None:
     """What of a box is read or, `storing`, written in global memory, in place; None where nothing is."""
     what = "store" if storing else "load"
+    tmap, coords = _in_bytes(tmap, coords)
     if _is_inside(tmap, coords) and tmap.pattern.unit == 16:
         return _box_view(tmap, memory, coords, what)
     dims = tmap.dims
@@ -146,7 +158,7 @@ def check(tmap: TensorMap, smem: Bytes, address: int, coords: tuple[int, ...], w
         raise Fault(f"TMA {what} with an invalid tensor map: {'; '.join(tmap.problems)}", rule="TM-23")
     if tmap.interleave is not Interleave.NONE:
         raise NotJudged(f"TMA {what} with interleave {tmap.interleave.name}")
-    if tmap.data_type in _UNJUDGED_TYPES:
+    if tmap.data_type in _UNJUDGED_TYPES or (what == "reduction" and tmap.data_type.bits < 8):
         raise NotJudged(f"TMA {what} of element type {tmap.data_type.name}")
     if len(coords) != tmap.rank:
         raise Fault(f"TMA {what} of {len(coords)} coordinates with a tensor map of rank {tmap.rank}", rule="TM-08")
