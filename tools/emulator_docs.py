@@ -57,7 +57,8 @@ generator. This page is written by `make regen` from the emulator's own registry
 ## What it does not model
 
 Time, but for the model of `timed` completion ([trace.md](trace.md)); caches and the order of memory between CTAs;
-sparse MMAs, and masks of lanes with CTA pairs; im2col and gather modes of TMA, interleaved and packed element types.
+sparse MMAs, and masks of lanes with CTA pairs; im2col and gather modes of TMA, interleaved element types, and
+packed ones that are spread (16U4_ALIGN16B, 16U6_ALIGN16B).
 Clusters run one after another, except that a launch may be split over processes, so CTAs of different clusters cannot
 wait for each other. Values of 128 bits have to be the same in all lanes. An execution is one of those that the
 policies choose: a value that is right in all of them can still depend on an order that no fence guarantees.
@@ -68,9 +69,10 @@ policies choose: a value that is right in all of them can still depend on an ord
 `make peers` runs what it did not write, under every usual policy and with all checks: the text that TVM makes of
 steps 4 to 6; {products} matrix products that Triton compiles for sm_100 and sm_90 (tensor maps from the host and
 from the device, warp specialization, CTA pairs, f16, bf16, tf32, fp8, operands transposed or from registers), bit by
-bit; and {programs} other programs of Triton's (softmax, attention, layer norm, sorting, scans, histograms, locks,
-sums by the CTA that comes last, split K, block-scaled and integer products). `make peers PEERS_ARGS=--cutlass` adds
-CUTLASS's, launched by their own host code: a cluster of 2 x 2 with CTA pairs, multicast and clusterlaunchcontrol,
+bit; {programs} other programs of Triton's (softmax, attention, layer norm, sorting, scans, histograms, locks,
+sums by the CTA that comes last, split K, block-scaled and integer products); and a product in Gluon, with roles, CTA
+pairs, multicast and clusterlaunchcontrol on clusters of 1 x 1 to 2 x 2 and 4 x 1. `make peers PEERS_ARGS=--cutlass`
+adds CUTLASS's, launched by their own host code: a cluster of 2 x 2 with CTA pairs, multicast and clusterlaunchcontrol,
 and two for sm_90a.
 
 ## Instructions
@@ -82,7 +84,8 @@ Each row is an opcode, or the leading parts of one; a qualifier that the row's f
 POLICIES_HEAD = """## Execution policies
 
 PTX leaves open when a copy or an MMA completes, which warp runs, whether a look at an mbarrier that is complete
-already says so, which lane is elected, where tensor memory begins, and what memory holds that nobody has written. A
+already says so, which lane is elected, where tensor memory begins (if by shared memory and threads an SM has room for
+two CTAs of the launch), and what memory holds that nobody has written. A
 policy is one choice of all that, and a correct kernel is right under each. `--completion NAME` takes one; `verify`
 and `check` run `eager`, `lazy`, `newest-first` and `random` unless told otherwise, and with `--thorough` all of them,
 each with all seeds that make a difference: eight where it draws lots, and for `starve` one for each warp of a CTA and
