@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.emu.ptx import HEADER
+from tests.emu.ptx import HEADER, module
 from tmagen.emu import Deadlock, Fault, GlobalMemory, Launch, parse, run
 
 KERNEL = (
@@ -63,6 +63,33 @@ def test_report(completion: str) -> None:
     assert "current phase 0 (parity 0), pending arrivals 2 of 3, tx bytes 4,096" in text
     assert "warp 1 lanes 0-31" in text and "kernel.cu:40" in text
     assert "named barrier 2: 32 of 64 threads have arrived" in text
+    init = 1 + next(i for i, row in enumerate(KERNEL.split("\n")) if "mbarrier.init.shared::cta.b64 [%r1+8]" in row)
+    assert f"; its mbarrier.init: PTX line {init}" in text
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_what_a_barrier_lacks(checks: bool) -> None:
+    """Bytes that nobody expected, and arrivals that raise the count by themselves."""
+    start = (
+        "mov.u32 %r1, bar;\nmov.u32 %r2, data;\nmov.u32 %r0, %tid.x;\nsetp.ne.u32 %p1, %r0, 0;\n@%p1 bra $ready;\n"
+        "mbarrier.init.shared::cta.b64 [%r1], {count};\n{first}$ready:\nbar.sync 0;\n{all}"
+        "$wait:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;\n@!%p2 bra $wait;\n"
+    )
+    load = (
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 16;\n"
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 32, [%r1];\n"
+    )
+    copies = "cp.async.ca.shared.global [%r2], [%rd1], 4;\ncp.async.mbarrier.arrive.shared::cta.b64 [%r1];\n"
+    for fields, said in (
+        ({"count": 1, "first": load, "all": ""}, "tx bytes -16 (more has arrived than was expected; the last expect_tx:"),
+        ({"count": 32, "first": "", "all": copies}, "32 of the phase's arrivals are by cp.async.mbarrier.arrive"),
+    ):
+        kernel = module(start.format(**fields), declarations=".shared .b64 bar;\n.shared .align 16 .b8 data[64];\n")
+        memory = GlobalMemory()
+        launch = Launch("k", (1, 1, 1), (32, 1, 1), params=memory.allocate(64).address.to_bytes(8, "little"))
+        with pytest.raises(Deadlock) as caught:
+            run(kernel, launch, memory, checks=checks)
+        assert said in caught.value.report()
 
 
 def test_as_many_groups_as_are_told() -> None:

@@ -87,7 +87,7 @@ FAULTS = (
         "quack PR #146",
         extended.mailbox,
         (("(&smem.tile_empty, 4);", "(&smem.tile_empty, 2);"),),
-        ("deadlock", "no wait has seen its last 2 phases complete", "the last arrival: "),
+        ("deadlock", "no wait has seen its last 2 phases complete", "its last arrival: "),
         "ptx::mbarrier_arrive(&smem.tile_empty)",
     ),
     Fault(

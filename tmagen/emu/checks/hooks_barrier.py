@@ -48,6 +48,7 @@ def mbar_init(frag: Fragment, cta: Any, address: Any, count: Any) -> None:
         place = pick(address, lane)
         plain = cta.mbarriers[place]
         barrier = WatchedBarrier(watch, place, plain.expected, watch.agent(frag, lane))
+        barrier.init_line = plain.init_line
         cta.mbarriers[place] = barrier
         watch.barriers.append(barrier)
     index = frag.warp.index

@@ -162,6 +162,7 @@ def cp_arrive(frag: Fragment, cta: Any, address: Any, counted: bool) -> None:
         barrier = barrier_at(cta, at)
         if not counted:
             barrier.pending += 1
+            barrier.raised += 1
         before = _groups(frag, lane).outstanding()
 
         def run(at: int = at, before: list[Any] = before) -> None:

@@ -20,12 +20,15 @@ LIMIT = (1 << 20) - 1
 
 class MBarrier:
     """One object. `phase` counts completed phases; the parity that a wait names is its low bit. `eye` is told of
-    arrivals, bytes and phases in an observed run. `last_waited` is `phase` when a wait last saw one complete, and
-    `expect_line` and `arrive_line` are the lines of generated code that last expected bytes and arrived.
+    arrivals, bytes and phases in an observed run. `last_waited` is `phase` when a wait last saw one complete;
+    `init_line`, `expect_line` and `arrive_line` are the lines of generated code that made the object, and that last
+    expected bytes and arrived. `raised` counts the arrivals of this phase that nobody had expected before they were
+    made: cp.async.mbarrier.arrive without .noinc.
     """
 
     __slots__ = (
-        "address", "arrive_line", "expect_line", "expected", "eye", "last_waited", "pending", "phase", "tx", "waiters",
+        "address", "arrive_line", "expect_line", "expected", "eye", "init_line", "last_waited", "pending", "phase",
+        "raised", "tx", "waiters",
     )  # fmt: skip
 
     def __init__(self, address: int, count: int) -> None:
@@ -35,6 +38,8 @@ class MBarrier:
         self.tx = 0
         self.phase = 0
         self.last_waited = 0
+        self.raised = 0
+        self.init_line = 0
         self.expect_line = 0
         self.arrive_line = 0
         self.eye: Any = None
@@ -89,6 +94,7 @@ class MBarrier:
     def complete_phase(self) -> None:
         self.phase += 1
         self.pending = self.expected
+        self.raised = 0
         if self.eye is not None:
             self.eye.phase_ended()
         waiters = self.waiters
@@ -110,12 +116,18 @@ class PhaseWait:
     def describe(self, cta: Any) -> str:
         b = self.barrier
         said = missed = ""
-        if b.tx > 0 and b.expect_line:
-            said = f" (the last expect_tx: {_place(cta, b.expect_line)})"
+        if b.tx and b.expect_line:
+            more = "" if b.tx > 0 else "more has arrived than was expected; "
+            said = f" ({more}the last expect_tx: {_place(cta, b.expect_line)})"
         if (unseen := b.phase - b.last_waited) > 1:
             missed = f"; no wait has seen its last {unseen} phases complete: too many arrivals, or too few waits"
-            if b.arrive_line:
-                missed += f" (the last arrival: {_place(cta, b.arrive_line)})"
+        if b.arrive_line and (unseen > 1 or 0 < b.pending < b.expected):
+            missed += f"; its last arrival: {_place(cta, b.arrive_line)}"
+        if b.raised and b.pending:
+            raising = "by cp.async.mbarrier.arrive without .noinc, which adds to the count what it brings"
+            missed += f"; {b.raised} of the phase's arrivals are {raising}"
+        if b.init_line:
+            missed += f"; its mbarrier.init: {_place(cta, b.init_line)}"
         return (
             f"waits for the phase of parity {self.parity} of the mbarrier at {cta.place(b.address)}: "
             f"current phase {b.phase} (parity {b.phase & 1}), pending arrivals {b.pending} of {b.expected}, "
@@ -177,6 +189,7 @@ def complete_bytes(cta: Any, at: int, phase: int, nbytes: int) -> None:
 
 
 def mbar_init(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
+    line = cta.line()
     for lane in fragment.lanes.lanes:
         a, n = pick(address, lane), pick(count, lane)
         if a & 7:
@@ -188,7 +201,9 @@ def mbar_init(fragment: Fragment, cta: Any, address: Any, count: Any) -> None:
             raise Fault(
                 f"mbarrier.init of the live object at {cta.place(a)}: it was not invalidated first", rule="MB-02"
             )
-        cta.add_barrier(MBarrier(a, n))
+        barrier = MBarrier(a, n)
+        barrier.init_line = line
+        cta.add_barrier(barrier)
 
 
 def mbar_inval(fragment: Fragment, cta: Any, address: Any) -> None:
