@@ -358,6 +358,35 @@ def test_red_async(completion: str) -> None:
     assert out[:, 3].tolist() == [106 | 8 << 16, 105 | 8 << 16] * 2
 
 
+@pytest.mark.parametrize("completion", POLICIES)
+def test_bulk_reduction_into_a_peer(completion: str) -> None:
+    """Both CTAs add 16 bytes to the peer's, element by element, with carries."""
+    form = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+    body = (
+        one(
+            "init",
+            "mbarrier.init.shared::cta.b64 [%r91], 1;\nmov.u32 %r5, 0xffff;\nadd.u32 %r6, %r80, 1;\n"
+            "st.shared.v4.u32 [%r90], {%r5, %r5, %r6, %r6};\nst.shared.v4.u32 [%r90+16], {%r6, %r5, %r5, %r5};\n"
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r91], 16;\nfence.proxy.async;\n",
+        )
+        + SYNC
+        + "xor.b32 %r1, %r80, 1;\nmapa.shared::cluster.u32 %r2, %r90, %r1;\nmapa.shared::cluster.u32 %r3, %r91, %r1;\n"
+        + "add.u32 %r4, %r90, 16;\n"
+        + one("red", f"{form}.add.u32 [%r2], [%r4], 16, [%r3];\n")
+        + wait("a")
+        + "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [%r90];\nxor.b32 %r5, %r5, %r6;\nxor.b32 %r5, %r5, %r7;\n"
+        + "st.global.u32 [%rd41], %r5;\n"
+        + SYNC
+    )
+    out, _ = launched(body, completion=completion)
+
+    def sums(rank: int) -> int:
+        other = 1 - rank
+        return (0xFFFF + other + 1) ^ (2 * 0xFFFF) ^ (rank + 1 + 0xFFFF)
+
+    assert out[:, 3].tolist() == [sums(0), sums(1)] * 2
+
+
 def test_a_multicast_to_nobody_copies_nothing() -> None:
     copy = (
         "mov.b16 %rs1, 0;\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "

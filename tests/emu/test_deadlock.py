@@ -81,7 +81,7 @@ def test_what_a_barrier_lacks(checks: bool) -> None:
     )
     copies = "cp.async.ca.shared.global [%r2], [%rd1], 4;\ncp.async.mbarrier.arrive.shared::cta.b64 [%r1];\n"
     for fields, said in (
-        ({"count": 1, "first": load, "all": ""}, "tx bytes -16 (more has arrived than was expected; the last expect_tx:"),
+        ({"count": 1, "first": load, "all": ""}, "tx bytes -16 (more has arrived than was expected; the last"),
         ({"count": 32, "first": "", "all": copies}, "32 of the phase's arrivals are by cp.async.mbarrier.arrive"),
     ):
         kernel = module(start.format(**fields), declarations=".shared .b64 bar;\n.shared .align 16 .b8 data[64];\n")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions of shared memory into global memory (PTX ISA, "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor")."""
+"""Reductions of shared memory into global memory, and into shared memory of the cluster (PTX ISA,
+"cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor").
+"""
 
 from __future__ import annotations
 
@@ -32,6 +34,12 @@ ALLOWED = {
     "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"),
 }  # fmt: skip
 """Element types of each operation on global memory (PTX ISA, "cp.reduce.async.bulk")."""
+_ON_SHARED = ("u32", "s32")
+ALLOWED_ON_SHARED = {
+    "add": (*_ON_SHARED, "u64"), "min": _ON_SHARED, "max": _ON_SHARED, "inc": ("u32",), "dec": ("u32",),
+    "and": ("b32",), "or": ("b32",), "xor": ("b32",),
+}  # fmt: skip
+"""The same of shared memory of the cluster."""
 
 
 _NAN = {np.dtype(np.float16): 0x7FFF, np.dtype(ml_dtypes.bfloat16): 0x7FFF, np.dtype(np.float32): 0x7FFFFFFF}

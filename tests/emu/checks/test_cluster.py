@@ -219,6 +219,43 @@ def test_a_remote_arrive_that_nobody_waits_for() -> None:
     assert "nothing orders the end of that CTA after it" in found.message
 
 
+RED = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r64], %r0, [%r63];\n"
+BULK = (
+    "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 "
+    "[%r64], [%r66], 16, [%r63];\n"
+)
+BYTES = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r91], {};\n"
+SUM = "mapa.shared::cluster.u32 %r64, %r90, %r61;\nadd.u32 %r66, %r90, 1024;\n"
+LOOK = "ld.shared.b32 %r5, [%r90];\n"
+CLEARED = "st.shared.v4.b32 [%r90], {%r60, %r60, %r60, %r60};\nst.shared.v4.b32 [%r66], {%r60, %r60, %r60, %r60};\n"
+FENCED = "fence.proxy.async;\n"
+OPEN = {"RC-01", "TM-34", "MB-09"}
+
+
+@pytest.mark.parametrize(
+    ("body", "fired"),
+    [
+        # all lanes add to one word, which is what atomics are for; and what was there before is ordered by the barrier
+        (one(CLEARED + BYTES.format(128), 2) + ARRIVE + WAIT + RED + ACQUIRE + LOOK, set()),
+        (one(CLEARED + BYTES.format(128), 2) + RELAXED + WAIT + RED + ACQUIRE + LOOK, {"RC-01"}),
+        (one(CLEARED + BYTES.format(128), 2) + ARRIVE + WAIT + RED + LOOK + ACQUIRE, {"RC-01", "TM-34"}),
+        # a bulk reduction is of the asynchronous proxy
+        (one(CLEARED + BYTES.format(32) + FENCED, 2) + ARRIVE + WAIT + one(BULK + BULK, 3) + ACQUIRE + LOOK, set()),
+        (one(CLEARED + BYTES.format(16), 2) + ARRIVE + WAIT + one(BULK, 3) + ACQUIRE + LOOK, {"PX-01", "PX-02"}),
+        (one(CLEARED + BYTES.format(16) + FENCED, 2) + ARRIVE + WAIT + one(BULK, 3) + LOOK, OPEN),
+        # its source is read until it is complete
+        (
+            one(CLEARED + BYTES.format(16) + FENCED, 2) + ARRIVE + WAIT
+            + one(BULK + "st.shared.b32 [%r66], %r0;\n", 3) + ACQUIRE + LOOK,
+            {"TM-34"},
+        ),
+    ],
+)  # fmt: skip
+def test_reductions_into_a_peer(body: str, fired: set[str]) -> None:
+    init = "fence.mbarrier_init.release.cluster;\n" + ARRIVE + WAIT
+    assert rules(INIT + PEER + SUM + init + body + ARRIVE + WAIT, **BOTH) == fired
+
+
 def test_an_arrive_and_no_wait() -> None:
     assert rules(ARRIVE + WAIT, **BOTH) == set()
     assert rules(ARRIVE, **BOTH) == {"CB-01"}

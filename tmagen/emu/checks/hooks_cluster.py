@@ -12,6 +12,8 @@ from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of, use_of_map
 from tmagen.emu.checks.hooks_memory import flag, lane_cells, shared
 from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan, reads_factors
 from tmagen.emu.checks.peers import visit
+from tmagen.emu.checks.races import NOUNS
+from tmagen.emu.checks.shadow import Access
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.state import cluster_barrier, issue, remote
 from tmagen.emu.state.convergence import WAIT, Fragment, pick
@@ -188,6 +190,50 @@ def st_async(frag: Fragment, cta: Any, address: Any, nbytes: int, values: tuple[
         theirs.lands(target, note)
         theirs.writes(theirs.shared, footprint, note, agent)
     remote.st_async(frag, cta, address, nbytes, values, barrier)
+
+
+def red_async(frag: Fragment, cta: Any, address: Any, nbytes: int, combine: Any, value: Any, barrier: Any) -> None:
+    for lane in frag.lanes.lanes:
+        _reduces(frag, cta, lane, (pick(address, lane), nbytes), pick(barrier, lane), "red_async")
+    remote.red_async(frag, cta, address, nbytes, combine, value, barrier)
+
+
+def cluster_bulk_reduce(
+    frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, barrier: Any, name: str, kind: str
+) -> None:
+    watch: Watch = cta.watch
+    for lane in frag.lanes.lanes:
+        count = pick(nbytes, lane)
+        note = _reduces(frag, cta, lane, (pick(place, lane), count), pick(barrier, lane), "cluster_reduce")
+        mine = span_of(watch, cta.own(pick(source, lane)), count)
+        if note is not None and mine is not None:
+            watch.actor = cta
+            watch.reads(watch.shared, mine, note, watch.agent(frag, lane))
+    remote.cluster_bulk_reduce(frag, cta, place, source, nbytes, barrier, name, kind)
+
+
+def _reduces(
+    frag: Fragment, cta: Any, lane: int, span: tuple[int, int], at: int, kind: str
+) -> Access | None:
+    """A reduction into shared memory of the cluster, complete with the phase of an mbarrier. Reductions are atomic."""
+    watch: Watch = cta.watch
+    agent = watch.agent(frag, lane)
+    dst, count = span
+    ((receiver, holder),) = receivers(cta, dst, at, None, False)
+    theirs: Watch = receiver.watch
+    theirs.actor = cta
+    target = use(holder.watch, frag, agent, within(at), f"a {NOUNS[kind]}")
+    footprint = span_of(theirs, within(dst), count)
+    if target is None or footprint is None:
+        return None
+    note = watch.operation(kind, agent, lane, target.component, target.phase + 1)
+    note.strong = True
+    note.generic = kind == "red_async"
+    if not note.generic:
+        target.carries(agent.carried(watch.clocks))
+    theirs.lands(target, note)
+    theirs.writes(theirs.shared, footprint, note, agent)
+    return note
 
 
 # --- tensor cores -----------------------------------------------------------------------------------------------------

@@ -23,10 +23,12 @@ NOUNS = {
     "bulk_load": "bulk load", "tma_store": "TMA store", "bulk_store": "bulk store", "mma": "MMA", "wgmma": "wgmma",
     "tmem_ld": "tcgen05.ld", "tmem_cp": "tcgen05.cp", "tmem_st": "tcgen05.st", "dealloc": "tcgen05.dealloc",
     "reduce": "bulk reduction", "st_async": "st.async", "cp_async": "cp.async",
+    "red_async": "red.async", "cluster_reduce": "bulk reduction",
     "try_cancel": "clusterlaunchcontrol.try_cancel",
 }  # fmt: skip
-_LOADS = ("tma_load", "bulk_load")
-COPIES = (*_LOADS, "st_async")
+_LOADS = ("tma_load", "bulk_load", "cluster_reduce")
+_STORES_ASYNC = ("st_async", "red_async")
+COPIES = (*_LOADS, *_STORES_ASYNC)
 _STORES = ("tma_store", "bulk_store", "reduce")
 # Severity behind a barrier of the cluster with a relaxed arrive, which orders no memory by the text: compilers read the
 # address of tensor memory there, and overwrite a peer's memory that was read before it.
@@ -86,7 +88,7 @@ def _shared(watch: Watch, first: Access, second: Access, agent: Lanes) -> Verdic
         )
     if first.kind == "wgmma":
         return Verdict("WG-05", "E", f"nothing orders the {what} after a wgmma.wait_group that covers that wgmma")
-    if first.kind == "st_async":
+    if first.kind in _STORES_ASYNC:
         return Verdict("TM-34", "E", watch.phase_edge(first, agent, what))
     if first.kind == "cp_async":
         return Verdict("RC-01", "E", f"nothing orders the {what} after a cp.async.wait_group that covers the copy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bulk reductions into global memory (PTX ISA, "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor")."""
+"""Bulk reductions into global or shared memory (PTX ISA, "cp.reduce.async.bulk", "cp.reduce.async.bulk.tensor")."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def tensor(cx: BlockEmitter, ins: Instruction) -> None:
 
 @instruction("cp.reduce.async.bulk", pure=False, dests=0)
 def plain(cx: BlockEmitter, ins: Instruction) -> None:
-    """Reduce contiguous bytes of shared memory into global memory."""
+    """Reduce contiguous bytes of shared memory into global memory, or into shared memory of another CTA."""
+    if "shared::cluster" in ins.parts:
+        _into_cluster(cx, ins)
+        return
     form, name, policy = _form(ins, "cp.reduce.async.bulk")
     kind = form.last()
     if kind not in reduce.ALLOWED[name] or form.take("noftz") != (kind in ("f16", "bf16") and name == "add"):
@@ -51,3 +54,18 @@ def plain(cx: BlockEmitter, ins: Instruction) -> None:
     target, place, size = address(cx, values[0]), address(cx, values[1]), cx.src(values[2], 32)
     cx.event("bulk_reduce", target, place, size)
     cx.line(f"bulk_reduce(F, C, {target}, {place}, {size}, {name!r}, {kind!r})")
+
+
+def _into_cluster(cx: BlockEmitter, ins: Instruction) -> None:
+    form = Form(ins, "cp.reduce.async.bulk")
+    name, kind = form.one_of(tuple(reduce.ALLOWED_ON_SHARED)), form.last()
+    known = [form.take(part) for part in ("shared::cluster", "shared::cta", "mbarrier::complete_tx::bytes")]
+    if not all(known) or kind not in reduce.ALLOWED_ON_SHARED[name]:
+        raise Unknown(ins.opcode)
+    form.done()
+    if not cx.clustered:
+        cx.line("copy_without_cluster()")
+        return
+    target, place, size, barrier = operands(ins, 4)
+    texts = f"{address(cx, target)}, {address(cx, place)}, {cx.src(size, 32)}, {address(cx, barrier)}"
+    cx.line(f"cluster_bulk_reduce(F, C, {texts}, {name!r}, {kind!r})")

@@ -24,7 +24,8 @@ def wrapped(names: dict[str, Any]) -> dict[str, Function]:
     issuing: dict[str, Callable[..., Iterator[Work]]] = {
         "tma_load": _tma_load, "cluster_load": _cluster_load, "bulk_load": _bulk_load,
         "cluster_bulk_load": _cluster_bulk_load, "st_async": _st_async, "tma_store": _tma_store,
-        "tma_reduce": _tma_store, "bulk_store": _bulk_store, "bulk_reduce": _bulk_store, "mma": _mma,
+        "cluster_bulk_reduce": _cluster_bulk_reduce, "red_async": _red_async, "tma_reduce": _tma_store,
+        "bulk_store": _bulk_store, "bulk_reduce": _bulk_store, "mma": _mma,
         "mma_of_pair": _pair_mma, "tmem_cp": _tmem_cp, "commit": _commit, "cluster_commit": _cluster_commit,
         "cp_async": _cp_async,
     }  # fmt: skip
@@ -99,6 +100,18 @@ def _st_async(
     for lane in frag.lanes.lanes:
         holder, at = cta.at(pick(barrier, lane))
         yield Work("load", nbytes * len(values), within(pick(address, lane)), None, (holder, at))
+
+
+def _red_async(
+    frag: Fragment, cta: Any, address: Any, nbytes: int, combine: Any, value: Any, barrier: Any
+) -> Iterator[Work]:
+    yield from _st_async(frag, cta, address, nbytes, (value,), barrier)
+
+
+def _cluster_bulk_reduce(
+    frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, barrier: Any, *_: str
+) -> Iterator[Work]:
+    yield from _cluster_bulk_load(frag, cta, place, source, nbytes, barrier, None, True)
 
 
 def _tma_store(frag: Fragment, cta: Any, place: Any, tmap: Any, coords: tuple[Any, ...], *_: Any) -> Iterator[Work]:

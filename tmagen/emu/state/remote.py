@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tmagen.emu import reduce
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa import access
@@ -206,6 +207,31 @@ def cluster_bulk_load(
             read = partial(_own_bytes, cta, src, n) if shared else partial(cta.memory.view, src, n)
             copy = SpanLoad(receiver, holder, dst & _WITHIN, n, read, at_holder, phase, "bulk copy", alive)
             cta.engine.issue(frag, lane, COPY, copy)
+
+
+def cluster_bulk_reduce(
+    frag: Fragment, cta: Any, place: Any, source: Any, nbytes: Any, barrier: Any, name: str, kind: str
+) -> None:
+    """Bytes of the CTA's own shared memory, reduced into that of one CTA (PTX ISA, "cp.reduce.async.bulk")."""
+    for lane in frag.lanes.lanes:
+        dst, at, src, n = pick(place, lane), pick(barrier, lane), cta.own(pick(source, lane)), pick(nbytes, lane)
+        cta.check_shared(src, n, "bulk reduction")
+        check_bulk(dst & _WITHIN, src, n)
+        ((receiver, holder),) = receivers(cta, dst, at, None, False)
+        target, at_holder = dst & _WITHIN, at & _WITHIN
+        phase = barrier_at(holder, at_holder).phase
+        read = partial(_reduced, receiver, target, cta, src, n, name, kind)
+        alive = partial(check_alive, cta, receiver, holder)
+        copy = SpanReduction(receiver, holder, target, n, read, at_holder, phase, "bulk reduction", alive)
+        cta.engine.issue(frag, lane, COPY, copy)
+
+
+def _reduced(receiver: Any, place: int, cta: Any, first: int, nbytes: int, name: str, kind: str) -> Bytes:
+    old = receiver.smem[place : place + nbytes].copy()
+    dtype = reduce.DTYPES[kind]
+    reduce.combine(name, old.view(dtype), cta.smem[first : first + nbytes].view(dtype))
+    found: Bytes = old
+    return found
 
 
 def _own_bytes(cta: Any, first: int, nbytes: int) -> Bytes:
