@@ -28,8 +28,8 @@ This page is written by `make regen` from the tables that `make mutants` runs.
     python -m tools.mutants --only pair          those of kernels whose name holds a text
     python -m tools.mutants random --seeds 200   changes of single synchronisation instructions
 
-The exit status is 1 where a mutant is missed, a false alarm is given, a random change survives unexplained, or one that is
-caught is explained away.
+The exit status is 1 where a mutant is missed, a false alarm is given, a random change survives unexplained, or one that
+is caught is explained away.
 
 ## Kernels that are broken
 """
