@@ -49,7 +49,7 @@ demo: .venv/run.stamp  ## Emit the step-6 kernel, compile it for sm_100a, prove 
 
 .PHONY: test
 test: .venv/dev.stamp  ## Run every test
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: .venv/dev.stamp  ## Check style, types, import layers, templates and the format of generated kernels

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,16 @@ from tmagen.verify import run
 # A busy machine is no failure; the time that a test may take is its author's concern.
 settings.register_profile("tmagen", deadline=None)
 settings.load_profile("tmagen")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """How `pytest -n` shares the tests out, unless `--dist` says otherwise."""
+    if config.getoption("dist") != "load":
+        return None
+    from tests.groups import GroupScheduling
+
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,6 @@ def test_compiles_with_c_symbols(nvcc: Nvcc, tmp_path: Path) -> None:
     assert [kernel.name for kernel in compiled.cubin.kernels] == [plan(spec).name]
 
 
-@pytest.mark.xdist_group("tvm")
 @pytest.mark.parametrize("step", [4, 5, 6])
 def test_issued_once_and_no_more_registers_than_tvm(step: int, nvcc: Nvcc, tmp_path: Path) -> None:
     tirx_text.require()

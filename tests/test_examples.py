@@ -22,7 +22,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("build")
 
 
-@pytest.mark.xdist_group("examples")
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
 def test_the_cmake_project_builds_and_links(built: Path, target: str) -> None:
     nvcc = pinned_nvcc()

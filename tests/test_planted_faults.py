@@ -16,7 +16,7 @@ from tests.together import build_together
 from tmagen.ir import Shape
 from tmagen.verify import Report, verify
 
-pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.xdist_group("planted")]  # one process builds them together
+pytestmark = pytest.mark.usefixtures("built")
 
 PAGE = Path(__file__).parent.parent / "docs" / "planted-faults.md"
 

@@ -22,7 +22,7 @@ from tmagen.timeline.picture import picture
 from tools.regen import pinned_nvcc
 from tools.timeline_docs import PICTURES, Picture
 
-pytestmark = [pytest.mark.usefixtures("kept_builds"), pytest.mark.xdist_group("timeline")]  # drawn once
+pytestmark = pytest.mark.usefixtures("kept_builds")
 
 STEP4, STEP5 = PICTURES
 Capture = pytest.CaptureFixture[str]

@@ -14,8 +14,7 @@ from tmagen.ir import DType, Gemm, Problem, Schedule, Shape
 from tmagen.plan import plan
 from tmagen.verify import LeadingDims, Report, Verdict, verify
 
-# One process for all, which builds them together.
-pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.xdist_group("mutations")]
+pytestmark = pytest.mark.usefixtures("built")
 
 # Two CTAs share six tiles; seven K tiles go round a ring of two stages; M, N and K end inside a tile; rows are padded.
 SPEC = Gemm(schedule=Schedule(persistent=True, ctas=2))

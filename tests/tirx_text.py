@@ -18,7 +18,7 @@ from tmagen.toolchain import ToolchainError, find_nvcc
 CHAPTER = Path(__file__).resolve().parents[2] / "shared" / "seed" / "gemm-tma-pipeline-chapter.zh.txt"
 SHAPES = ((4096, 4096, 4096), (512, 384, 256), (256, 256, 256))
 CASES = tuple((step, *shape) for step in (4, 5, 6) for shape in SHAPES)
-"""What the tests ask for. Those that do are one group, so that TVM starts once for all of them."""
+"""What the tests ask for, so that TVM starts once for all of them: they are one group of `groups.py`."""
 FLAGS = ("-O3", "--use_fast_math")  # as TVM itself compiles
 
 

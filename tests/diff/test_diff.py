@@ -23,8 +23,7 @@ from tmagen.presets import PRESETS
 from tmagen.toolchain import compile_ptx, find_nvcc
 from tools import diff_docs
 
-# One process for all: they share what they compile.
-pytestmark = [pytest.mark.usefixtures("compiled_once"), pytest.mark.xdist_group("diff")]
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 SMALL = Request(emulate=Shape(256, 256, 256))
 RESULT = Request(parts=("result",))

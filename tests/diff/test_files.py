@@ -22,7 +22,7 @@ from tmagen.presets import PRESETS
 from tmagen.tirx import tirx_script
 from tmagen.toolchain import compile_ptx, find_nvcc
 
-pytestmark = [pytest.mark.usefixtures("compiled_once"), pytest.mark.xdist_group("diff")]
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 SHAPE = Shape(256, 256, 256)
 STEP6 = Gemm(problem=Problem(shape=SHAPE), schedule=Schedule(persistent=True))

@@ -22,8 +22,6 @@ from tmagen.emu.memory import GlobalMemory
 from tmagen.emu.tensormap import DataType, Interleave, L2Promotion, OobFill, SwizzleMode
 from tmagen.toolchain import compile_ptx, find_nvcc
 
-pytestmark = pytest.mark.xdist_group("tvm")
-
 SHAPES = [(256, 256, 256), (512, 384, 256)]
 CASES = [(step, *shape) for step in (4, 5, 6) for shape in SHAPES]
 COMPLETIONS = ["eager", "lazy", "newest-first", "random", "timed"]

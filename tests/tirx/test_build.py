@@ -26,8 +26,6 @@ from tmagen.verify.buffers import allocate
 from tmagen.verify.inputs import integer_inputs
 from tmagen.verify.reference import exact_reference
 
-pytestmark = pytest.mark.xdist_group("tvm")
-
 PIPELINES = {4: Pipeline(1, Policy.SERIAL), 5: Pipeline(2), 6: Pipeline(2)}
 CHAPTER_SHAPES = [(4096, 4096, 4096), (512, 384, 256)]
 F16, BF16, F32 = DType.F16, DType.BF16, DType.F32
