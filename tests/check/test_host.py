@@ -173,3 +173,38 @@ def test_maps_of_packed_elements_and_an_empty_kernel(tmp_path: Path) -> None:
     source.write_text(PACKED_MAPS)
     report = run_host([source], completion="eager")
     assert report.cases[0].verdict is Verdict.PASSED, report.text()
+
+
+POINTERS = """
+#include <cuda_runtime.h>
+
+__global__ void nothing() {}
+
+static bool is(const void* pointer, cudaMemoryType type, bool on_device, bool on_host) {
+  cudaPointerAttributes found;
+  if (cudaPointerGetAttributes(&found, pointer) != cudaSuccess || found.type != type) return false;
+  return (found.devicePointer == pointer) == on_device && (found.hostPointer == pointer) == on_host;
+}
+
+int main() {
+  nothing<<<1, 1>>>();
+  char *device, *pinned, *managed, local;
+  cudaMalloc(&device, 1000);
+  cudaMallocHost(&pinned, 1000);
+  cudaMallocManaged(&managed, 1000);
+  bool right = is(device, cudaMemoryTypeDevice, true, false) && is(device + 999, cudaMemoryTypeDevice, true, false);
+  right &= is(pinned + 1, cudaMemoryTypeHost, true, true) && is(managed, cudaMemoryTypeManaged, true, true);
+  right &= is(&local, cudaMemoryTypeUnregistered, false, true);
+  right &= is(device + 1000, cudaMemoryTypeUnregistered, false, true);
+  cudaFree(device);
+  right &= is(device, cudaMemoryTypeUnregistered, false, true);
+  return !right;
+}
+"""
+
+
+def test_what_a_pointer_is(tmp_path: Path) -> None:
+    source = tmp_path / "pointers.cu"
+    source.write_text(POINTERS)
+    report = run_host([source], completion="eager")
+    assert report.cases[0].verdict is Verdict.PASSED, report.text()

@@ -314,6 +314,17 @@ def product(
     return got, (a.astype(np.float32) @ b.astype(np.float32).T)[:, 8:16]
 
 
+def test_a_commit_that_names_no_state_space() -> None:
+    """It takes a generic address, and as hardware does the place in the shared window; no other memory's."""
+    wide = "{{.reg .b64 A;\ncvt.u64.u32 A, %r91;\n{}{};\n}}"
+    commit = COMMIT.replace(".shared::cluster", "").replace("%r91", "A").rstrip(";")
+    for made in ("", "cvta.shared.u64 A, A;\n"):
+        got, want = product(commit=wide.format(made, commit))
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(Fault, match="is not in shared memory"):
+        product(commit=wide.format("add.s64 A, A, 0x700000000;\n", commit))
+
+
 # One warp drives both phases of a barrier that four look at: nothing keeps it from lapping the others.
 LAPPING = ("producer-first", "starve")
 

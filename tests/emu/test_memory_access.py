@@ -223,3 +223,15 @@ def test_sums_of_f32_by_atomics(spread: int, some: bool) -> None:
         want[lane * spread // 4] += lane
     assert got[:32].tolist() == want.tolist()
     assert got[128:160].tolist() == before.tolist()
+
+
+def test_generic_addresses_where_shared_ones_are_named() -> None:
+    """The low half of a 64-bit register is the place in the shared window."""
+    body = (
+        LANE + "mov.u32 %r5, word;\ncvt.u64.u32 %rd10, %r5;\ncvta.shared.u64 %rd10, %rd10;\n"
+        "st.shared.u32 [%rd10+4], 7;\natom.shared.add.u32 %r6, [%rd10+4], 0;\n"
+        "mbarrier.init.shared::cta.b64 [%rd10+8], 1;\nmbarrier.arrive.shared::cta.b64 _, [%rd10+8];\n"
+        "ld.shared.u32 %r6, [word+4];\nst.global.u32 [%rd41], %r6;\n"
+    )
+    got = execute(body, threads=1, declarations=".shared .align 8 .b32 word[4];\n")
+    assert got.view(np.uint32)[0] == 7

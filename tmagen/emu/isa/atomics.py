@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tmagen.emu.compile_emit import WIDTH, Emitter
 from tmagen.emu.isa.forms import Form
-from tmagen.emu.isa.memory import SHARED, SPACES, address, place_of
+from tmagen.emu.isa.memory import SHARED, SPACES, address, in_window, place_of
 from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.module import Addr, Instruction, Vec
 
@@ -58,7 +58,9 @@ def _texts(cx: Emitter, ins: Instruction, form: Form) -> list[str]:
     width = WIDTH[kind]
     if count > 1 and (at or name != "add" or kind not in ("f32", *_HALVES) or space != "global"):
         raise Unknown(ins.opcode)
-    space, place = place_of(cx, ins, SPACES.get(space, "generic"), address(cx, ins.operands[at]))
+    space = SPACES.get(space, "generic")
+    text = (in_window if space == "shared" else address)(cx, ins.operands[at])
+    space, place = place_of(cx, ins, space, text)
     if count == 1:
         texts = "".join(f"{cx.src(v, width)}, " for v in values)
         return [f"atomic(F, C, {space!r}, {place}, {width // 8}, {combine}, ({texts}))"]

@@ -6,7 +6,8 @@ from __future__ import annotations
 from tmagen.emu.compile_emit import WIDTH, Emitter
 from tmagen.emu.isa.forms import Form, looks_at_memory, operands
 from tmagen.emu.isa.registry import Unknown, instruction
-from tmagen.emu.module import Addr, Imm, Instruction, Operand, Sink, Sym, Vec
+from tmagen.emu.isa.values import M32
+from tmagen.emu.module import Addr, Imm, Instruction, Operand, Reg, Sink, Sym, Vec
 
 _SEMANTICS = ("weak", "relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys")
 _HINTS = (
@@ -42,6 +43,15 @@ def base_address(cx: Emitter, operand: Addr, width: int = 64) -> str:
     return f"({text} + {offset})" if offset > 0 else f"({text} - {-offset})"
 
 
+def in_window(cx: Emitter, operand: Operand) -> str:
+    """An address of an instruction that names shared memory. Of a 64-bit register the low half counts, as on hardware:
+    what a generic address has there is the place in the shared window (ThunderKittens gives them so).
+    """
+    text = address(cx, operand)
+    base = operand.base if isinstance(operand, Addr) else None
+    return f"({text} & {M32})" if isinstance(base, Reg) and cx.width_of(base) == 64 else text
+
+
 def here(cx: Emitter, text: str, generic: bool) -> str:
     """An address of the CTA's own shared memory, counted from its start, from one in the shared window or a generic
     one.
@@ -52,7 +62,7 @@ def here(cx: Emitter, text: str, generic: bool) -> str:
 
 def shared_operand(cx: Emitter, form: Form, operand: Operand) -> str:
     """The place in the CTA's own shared memory that an operand of `.shared` or of generic addressing names."""
-    return here(cx, address(cx, operand), not form.take(*SHARED))
+    return here(cx, in_window(cx, operand), False) if form.take(*SHARED) else here(cx, address(cx, operand), True)
 
 
 def _qualifiers(form: Form) -> tuple[str, int, bool]:
@@ -93,7 +103,7 @@ def ld(cx: Emitter, ins: Instruction) -> None:
     d, a = operands(ins, 3 if policy else 2)[:2]
     width = WIDTH[kind]
     nbytes = width // 8
-    space, place = place_of(cx, ins, space, address(cx, a))
+    space, place = place_of(cx, ins, space, (in_window if space == "shared" else address)(cx, a))
     cx.event("load", repr(space), place, str(nbytes * count))
     if kind == "b128":
         if count > 1 or cx.width_of(d) != 128:
@@ -165,7 +175,7 @@ def st(cx: Emitter, ins: Instruction) -> None:
     a, b = operands(ins, 3 if policy else 2)[:2]
     width = WIDTH[kind]
     nbytes = width // 8
-    space, place = place_of(cx, ins, space, address(cx, a))
+    space, place = place_of(cx, ins, space, (in_window if space == "shared" else address)(cx, a))
     items = b.items if isinstance(b, Vec) else (b,)
     if len(items) != count:
         raise Unknown(ins.opcode)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tmagen.emu.block_scale import BLOCKS
 from tmagen.emu.instr_descriptor import Kind
 from tmagen.emu.isa.forms import Form, operands
-from tmagen.emu.isa.memory import SHARED, address
+from tmagen.emu.isa.memory import SHARED, address, in_window
 from tmagen.emu.isa.registry import Unknown, instruction
 from tmagen.emu.isa.warp import whole_warp
 from tmagen.emu.module import Addr, Instruction, Reg, Vec
@@ -43,8 +43,7 @@ def alloc(cx: BlockEmitter, ins: Instruction) -> None:
     if form.rest != ["b32"]:
         raise Unknown(ins.opcode)
     a, count = operands(ins, 2)
-    place = address(cx, a)
-    place = f"shared_address({place})" if generic else place
+    place = f"shared_address({address(cx, a)})" if generic else in_window(cx, a)
     whole_warp(cx)
     cx.event("tmem_alloc", place, cx.src(count, 32))
     if pair:
@@ -237,7 +236,7 @@ def commit(cx: BlockEmitter, ins: Instruction) -> None:
         raise Unknown(ins.opcode)
     values = operands(ins, 2 if multicast else 1)
     place = address(cx, values[0])
-    place = f"shared_address({place})" if generic else place
+    place = f"shared_address({place}, shared_too=True)" if generic else place
     cx.event("commit", place)
     if cx.clustered:
         cx.line(f"cluster_commit(F, C, {place}, {cx.src(values[1], 16) if multicast else 'None'})")

@@ -140,6 +140,21 @@ bool free_device(void* pointer) {
   return true;
 }
 
+const void* allocation_of(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto within = [&](std::uintptr_t start, std::size_t bytes) { return address >= start && address - start < bytes; };
+  if (const Region* shared = region()) {
+    auto found = shared->allocations.upper_bound(address);
+    if (found == shared->allocations.begin()) return nullptr;
+    --found;
+    return within(found->first, found->second) ? reinterpret_cast<const void*>(found->first) : nullptr;
+  }
+  for (const auto& [start, bytes] : host_allocations()) {
+    if (within(reinterpret_cast<std::uintptr_t>(start), bytes)) return start;
+  }
+  return nullptr;
+}
+
 bool device_memory_is_apart() { return region() != nullptr; }
 
 bool is_device_address(const void* pointer) {

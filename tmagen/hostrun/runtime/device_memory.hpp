@@ -21,6 +21,9 @@ bool free_device(void* pointer);
 // are not within one allocation.
 void* reachable(const void* pointer, std::size_t bytes);
 
+// The start of the allocation that `pointer` is in, or null.
+const void* allocation_of(const void* pointer);
+
 // Whether device memory has addresses of its own: an emulator looks.
 bool device_memory_is_apart();
 

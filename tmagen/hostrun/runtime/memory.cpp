@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation and copies. All of it takes place at once, in the order of the calls.
 #include <cstring>
+#include <map>
 
 #include "device_memory.hpp"
 #include "state.hpp"
@@ -12,13 +13,26 @@ using standin::state;
 
 namespace {
 
-cudaError_t allocate(void** pointer, std::size_t bytes, Access access) {
+struct Kind {
+  cudaMemoryType type;
+  int device;
+};
+
+// Of live allocations, by their start.
+std::map<const void*, Kind>& kinds() {
+  static auto* const instance = new std::map<const void*, Kind>;
+  return *instance;
+}
+
+cudaError_t allocate(void** pointer, std::size_t bytes, cudaMemoryType type) {
+  const Access access = type == cudaMemoryTypeDevice ? Access::kDevice : Access::kHostToo;
   if (pointer == nullptr) return finish(cudaErrorInvalidValue);
   const Lock lock(state().mutex);
   if (standin::break_captures()) return finish(cudaErrorStreamCaptureUnsupported);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
   *pointer = standin::allocate_device(bytes, access);
+  if (*pointer != nullptr) kinds()[*pointer] = {type, standin::current_device()};
   return finish(*pointer != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
@@ -26,6 +40,7 @@ cudaError_t release(void* pointer) {
   const Lock lock(state().mutex);
   if (standin::break_captures()) return finish(cudaErrorStreamCaptureUnsupported);
   if (pointer == nullptr) return cudaSuccess;
+  kinds().erase(pointer);
   return finish(standin::free_device(pointer) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -94,23 +109,43 @@ cudaError_t on_stream(cudaStream_t handle, Work work) {
 
 extern "C" {
 
-cudaError_t cudaMalloc(void** pointer, std::size_t bytes) { return allocate(pointer, bytes, Access::kDevice); }
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) { return allocate(pointer, bytes, cudaMemoryTypeDevice); }
 cudaError_t cudaFree(void* pointer) { return release(pointer); }
 
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t) {
-  return allocate(pointer, bytes, Access::kDevice);
+  return allocate(pointer, bytes, cudaMemoryTypeDevice);
 }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(pointer); }
 
 cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
-  return allocate(pointer, bytes, Access::kHostToo);
+  return allocate(pointer, bytes, cudaMemoryTypeManaged);
 }
 
-cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return allocate(pointer, bytes, Access::kHostToo); }
+cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) { return allocate(pointer, bytes, cudaMemoryTypeHost); }
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
-  return allocate(pointer, bytes, Access::kHostToo);
+  return allocate(pointer, bytes, cudaMemoryTypeHost);
 }
 cudaError_t cudaFreeHost(void* pointer) { return release(pointer); }
+
+// Memory that the runtime does not know is no error since CUDA 11.
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  if (attributes == nullptr) return finish(cudaErrorInvalidValue);
+  const Lock lock(state().mutex);
+  *attributes = {};
+  attributes->device = cudaInvalidDeviceId;
+  void* here = const_cast<void*>(pointer);
+  const auto found = kinds().find(standin::allocation_of(pointer));
+  if (found == kinds().end()) {
+    attributes->type = cudaMemoryTypeUnregistered;
+    attributes->hostPointer = here;
+    return cudaSuccess;
+  }
+  attributes->type = found->second.type;
+  attributes->device = found->second.device;
+  attributes->devicePointer = here;
+  if (attributes->type != cudaMemoryTypeDevice) attributes->hostPointer = here;
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return at_once([&] { return copy({to, bytes, from, bytes, bytes, 1, kind}); });
