@@ -44,7 +44,7 @@ def require() -> None:
 @cache
 def lowered(cases: tuple[tuple[int, int, int, int], ...]) -> dict[tuple[int, int, int, int], dict[str, Any]]:
     """What TVM makes of each (step, m, n, k)."""
-    command = [sys.executable, Path(__file__).with_name("tirx_lower.py"), CHAPTER]
+    command: list[str | Path] = [sys.executable, Path(__file__).with_name("tirx_lower.py"), CHAPTER]
     done = subprocess.run(
         [*command, *(",".join(map(str, case)) for case in cases)], capture_output=True, text=True, check=False
     )

@@ -235,3 +235,13 @@ def test_generic_addresses_where_shared_ones_are_named() -> None:
     )
     got = execute(body, threads=1, declarations=".shared .align 8 .b32 word[4];\n")
     assert got.view(np.uint32)[0] == 7
+
+
+def test_cache_policies_are_hints() -> None:
+    body = (
+        LANE + "mov.f32 %f1, 0f3F800000;\ncreatepolicy.fractional.L2::evict_first.b64 %rd10, %f1;\n"
+        "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd11, 0.5;\n"
+        "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd12, [%rd2], 64, 128;\n"
+        "ld.global.L2::cache_hint.u32 %r5, [%rd2], %rd11;\nst.global.L2::cache_hint.u32 [%rd41], %r5, %rd10;\n"
+    )
+    assert execute(body, np.full(32, 9, np.uint32), threads=1).view(np.uint32)[0] == 9

@@ -19,6 +19,7 @@ SPACES = {
     "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "local": "local", "param": "param", "param::entry": "param",
 }  # fmt: skip
+_POLICY = 0x12F0000000000000  # evict_first, as nvcc writes it
 SHARED = ("shared", "shared::cta", "shared::cluster")
 
 
@@ -217,6 +218,21 @@ def fence(cx: Emitter, ins: Instruction) -> None:
         if not ok:
             raise Unknown(name)
     cx.event("fence", repr(name))
+
+
+@instruction("createpolicy")
+def createpolicy(cx: Emitter, ins: Instruction) -> None:
+    """How caches are to keep data: a hint, of which nothing comes here. What is in the register is not defined."""
+    form = Form(ins, "createpolicy")
+    priorities = tuple(f"L2::evict_{how}" for how in ("last", "normal", "first", "unchanged"))
+    if form.last() != "b64" or not form.take("fractional", "range", "cvt"):
+        raise Unknown(ins.opcode)
+    form.take("global", "L2")
+    while form.take(*priorities):
+        pass
+    form.done()
+    d, *_ = operands(ins, 1, 2, 4)
+    cx.line(f"{cx.dst(d)} = {_POLICY}")
 
 
 @instruction("prefetch", "prefetchu", pure=False, dests=0)
