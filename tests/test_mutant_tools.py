@@ -105,6 +105,17 @@ def test_verdicts(title: str, verdict: str) -> None:
     assert campaign.judge(base, change).verdict == verdict
 
 
+def test_a_formal_finding_counts_where_the_same_rule_is_usual_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = BASES["roles"]
+    (change,) = [each for each in changes(base.ptx) if each.title == "leave out: cp.async.bulk.wait_group #0"]
+    told = base.run(change.text).places
+    assert {rule for rule, _ in told} == {"BG-07"}
+    monkeypatch.setattr(campaign, "_usual", lambda _: {("BG-07", "another opcode")})
+    assert campaign.judge(base, change).verdict == "formal"
+    monkeypatch.setattr(campaign, "_usual", lambda _: told)
+    assert campaign.judge(base, change).verdict == "UNEXPLAINED"
+
+
 def test_a_survivor_that_nobody_explains_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,7 @@ def chosen(base: Base, seeds: int) -> list[Change]:
 
 def judge(base: Base, change: Change) -> Trial:
     """Run one change under every completion until something tells of it."""
-    formal: set[str] = set()
+    formal: set[tuple[str, str]] = set()
     results = ""
     for number, (case, completion, seed) in enumerate(_runs(base)):
         if results and number >= RUNS_OF_RESULT:
@@ -72,11 +72,11 @@ def judge(base: Base, change: Change) -> Trial:
             return Trial(base.name, change, "rule", f"{outcome.told()} [{completion} {seed}]")
         if not results and (result := _result(outcome)):
             results = f"{result} [{completion} {seed}]"
-        formal |= outcome.others
+        formal |= outcome.places
     if results:
         return Trial(base.name, change, "result", results)
     if new := formal - _usual(base):
-        return Trial(base.name, change, "formal", " ".join(sorted(new)))
+        return Trial(base.name, change, "formal", " ".join(sorted({rule for rule, _ in new})))
     why = reason(base.name, change)
     return Trial(base.name, change, "explained" if why else "UNEXPLAINED", why or change.what)
 
@@ -90,9 +90,9 @@ def _runs(base: Base) -> tuple[tuple[int, str, int], ...]:
 
 
 @lru_cache
-def _usual(base: Base) -> frozenset[str]:
-    """What `--strict` tells of the kernel as it is."""
-    return frozenset().union(*(base.run(base.text(case), case).others for case in (0, *base.others)))
+def _usual(base: Base) -> frozenset[tuple[str, str]]:
+    """What `--strict` tells of the kernel as it is, and of which opcodes."""
+    return frozenset().union(*(base.run(base.text(case), case).places for case in (0, *base.others)))
 
 
 def _result(outcome: Outcome) -> str:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tmagen.emu.checks import Finding
+
+_GUARD = re.compile(r"^@!?\S+\s+")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,12 @@ class Outcome:
     def others(self) -> set[str]:
         """Rules of severity W and R that fired."""
         return {finding.rule for finding in self.findings if finding.level != "E"}
+
+    @property
+    def places(self) -> set[tuple[str, str]]:
+        """The same, each with the opcode that it is told of."""
+        told = ((finding.rule, finding.place.instruction) for finding in self.findings if finding.level != "E")
+        return {(rule, _GUARD.sub("", text).partition(" ")[0]) for rule, text in told}
 
     @property
     def clean(self) -> bool:

@@ -138,8 +138,8 @@ OF_TRITON = (
             (
                 "Triton, roles",
                 either(
-                    out(GROW, 0, 1, 3), later(GROW, "st.shared", 0), later(GROW, BARRIER, 1, 3),
-                    earlier(GROW, BARRIER, 1, 4, 5, 6), later(BARRIER, GROW, 0, 3, 7, 12), earlier(BARRIER, GROW, 1, 4),
+                    out(GROW, 0, 1, 3), later(GROW, "st.shared", 0), later(GROW, BARRIER, 1),
+                    earlier(GROW, BARRIER, 1, 4, 5, 6), later(BARRIER, GROW, 0, 3, 7, 12), earlier(BARRIER, GROW, 1),
                     later(GIVE, BARRIER, 0), earlier(BARRIER, GIVE, 2), later(GIVE, "ld.shared", 1),
                 ),
             ),
