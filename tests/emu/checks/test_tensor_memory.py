@@ -142,6 +142,16 @@ def test_a_relaxed_barrier_of_the_cluster_orders_tensor_memory(before: str, expe
     assert fired(PUT + PUTTED + TAKE + before + meet + FREE + USE, grid=2, cluster=2) == expected
 
 
+@pytest.mark.parametrize(("waits", "expected"), [(TAKEN, set()), ("", {"TL-05"})], ids=["waited for", "not waited for"])
+def test_a_barrier_of_the_cluster_that_other_warps_leave_by_exiting(waits: str, expected: set[str]) -> None:
+    meet = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+    gone = "shr.u32 %r80, %r0, 5;\nsetp.ne.u32 %p7, %r80, 0;\n@%p7 exit;\n"
+    body = PUT + PUTTED + TAKE + waits + gone + meet + FREE
+    assert fired(body, grid=2, cluster=2) == set()
+    assert fired(body, "R", grid=2, cluster=2) == expected
+    assert fired(body.replace(meet, ""), grid=2, cluster=2) == {"TA-10"}
+
+
 def test_lanes_that_the_odd_cta_of_a_pair_counts_on_from_its_peer() -> None:
     # epilogues of pairs add 128 * rank to the lane; hardware ignores it
     body = "or.b32 %r20, %r20, 0x800000;\n" + PUT + PUTTED + TAKE + TAKEN + SYNC + ADDRESS + FREE

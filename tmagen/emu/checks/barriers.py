@@ -193,11 +193,24 @@ class WatchedClusterBarrier(ClusterBarrier):
         before = bool(self.arrived)
         super().recheck()
         if before and not self.arrived:
+            self._take_exited()
             self.done, self.done_inits = self.gathered, self.inits
             self.gathered = self.inits = None
             for agent in self.blocked:
                 self.acquired_by(agent)
             self.blocked.clear()
+
+
+    def _take_exited(self) -> None:
+        """Warps that have exited count as arrived, as by a relaxed arrive: tensor memory that they have waited for may
+        be freed behind the barrier (ThunderKittens leaves the barrier to one warp).
+        """
+        for cta in self.cluster.ctas:
+            for warp in cta.warps:
+                for lanes in () if warp.live else cta.watch.warps[warp.index].groups:
+                    if self.gathered is None:
+                        self.gathered = self.clocks.zeros()
+                    relaxed_release(self.gathered, lanes, self.clocks, far=True)
 
 
 class WatchedNamed(NamedBarrier):
