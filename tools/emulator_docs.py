@@ -57,7 +57,8 @@ generator. This page is written by `make regen` from the emulator's own registry
 ## What it does not model
 
 Time, but for the model of `timed` completion ([trace.md](trace.md)); caches and the order of memory between CTAs;
-sparse MMAs, and masks of lanes with CTA pairs; im2col and gather modes of TMA, interleaved element types, and
+sparse MMAs, those of `.ws`, and masks of lanes with CTA pairs; `tcgen05.shift`, and `tcgen05.cp` that unpacks; calls
+by the address of a function; im2col and gather modes of TMA, interleaved element types, and
 packed ones that are spread (16U4_ALIGN16B, 16U6_ALIGN16B).
 Clusters run one after another, except that a launch may be split over processes, so CTAs of different clusters cannot
 wait for each other. Values of 128 bits have to be the same in all lanes. An execution is one of those that the

@@ -235,3 +235,18 @@ def test_operands_wrap_and_immediates() -> None:
     assert apply("sub.s32 {d}, 0, {a};", 4, [(4, list(range(32)))])[:3] == [0, 0xFFFFFFFF, 0xFFFFFFFE]
     assert apply("add.s64 {d}, {a}, -9223372036854775808;", 8, [(8, [1] * 32)])[0] == (1 << 63) + 1
     assert apply("and.b32 {d}, {a}, 0xFF;", 4, [(4, [0x1234] * 32)])[0] == 0x34
+
+
+def test_nth_set_bit() -> None:
+    """The fourth column is what `fns` says: from `base` upwards, downwards, or at `base` itself."""
+    none = 0xFFFFFFFF
+    cases = [
+        (0b1011_0010, 0, 1, 1), (0b1011_0010, 1, 1, 1), (0b1011_0010, 2, 1, 4), (0b1011_0010, 0, 4, 7),
+        (0b1011_0010, 0, 5, none), (0b1011_0010, 6, -1, 5), (0b1011_0010, 7, -4, 1), (0b1011_0010, 0, -1, none),
+        (0b1011_0010, 4, 0, 4), (0b1011_0010, 3, 0, none), (1 << 31, 31, 1, 31), (0, 5, 1, none), (1, 40, -1, none),
+    ]  # fmt: skip
+    rows = [*cases, *[cases[0]] * (32 - len(cases))]
+    columns = [(4, [row[i] & 0xFFFFFFFF for row in rows]) for i in range(3)]
+    for how in ("lanes", "uniform"):
+        got = apply("fns.b32 {d}, {a}, {b}, {c};", 4, columns, how)
+        assert got == [row[3] for row in (rows if how == "lanes" else [rows[0]] * 32)]

@@ -148,6 +148,16 @@ def bfind(cx: Emitter, ins: Instruction) -> None:
     cx.line(f"{cx.dst(d)} = bfind({source}, {width}, {is_signed}, {amount})")
 
 
+@instruction("fns")
+def fns(cx: Emitter, ins: Instruction) -> None:
+    """Place of the n-th set bit from a place on."""
+    form = Form(ins, "fns")
+    if form.rest != ["b32"]:
+        raise Unknown(ins.opcode)
+    d, mask, base, offset = operands(ins, 4)
+    cx.line(f"{cx.dst(d)} = fns({cx.src(mask, 32)}, {cx.src(base, 32)}, {cx.src(offset, 32)})")
+
+
 @instruction("bfe")
 def bfe(cx: Emitter, ins: Instruction) -> None:
     """Bit field extract."""

@@ -246,6 +246,22 @@ def bfind(a: Value, width: int, is_signed: bool, shiftamt: bool) -> Value:
     return _each(one, np.uint32, a)
 
 
+def fns(mask: Value, base: Value, offset: Value) -> Value:
+    """Place of the bit of `mask` that is the `offset`th set one from `base` on, or before it; all ones where there is
+    none. An offset of 0 asks for `base` itself (PTX ISA, "fns").
+    """
+
+    def one(bits: int, start: int, count: int) -> int:
+        count = int(signed(count, 32))
+        way = range(start, 32) if count > 0 else range(start, -1, -1)
+        found = [at for at in way if bits >> at & 1] if start < 32 else []
+        if not count:
+            return start if found and found[0] == start else M32
+        return found[abs(count) - 1] if len(found) >= abs(count) else M32
+
+    return _each(one, np.uint32, mask, base, offset)
+
+
 def bfe(a: Value, pos: Value, length: Value, width: int, is_signed: bool) -> Value:
     """Bit field extract (PTX ISA, "bfe"): past the end come sign bits or zeros; pos and length are 8 bits wide."""
 
