@@ -64,7 +64,7 @@ def test_report(completion: str) -> None:
     assert "warp 1 lanes 0-31" in text and "kernel.cu:40" in text
     assert "named barrier 2: 32 of 64 threads have arrived" in text
     init = 1 + next(i for i, row in enumerate(KERNEL.split("\n")) if "mbarrier.init.shared::cta.b64 [%r1+8]" in row)
-    assert f"; its mbarrier.init: PTX line {init}" in text
+    assert f" its mbarrier.init: PTX line {init}" in text
 
 
 @pytest.mark.parametrize("checks", [False, True])
@@ -81,7 +81,7 @@ def test_what_a_barrier_lacks(checks: bool) -> None:
     )
     copies = "cp.async.ca.shared.global [%r2], [%rd1], 4;\ncp.async.mbarrier.arrive.shared::cta.b64 [%r1];\n"
     for fields, said in (
-        ({"count": 1, "first": load, "all": ""}, "tx bytes -16 (more has arrived than was expected; the last"),
+        ({"count": 1, "first": load, "all": ""}, "more bytes have arrived than were expected; the last expect_tx: PTX"),
         ({"count": 32, "first": "", "all": copies}, "32 of the phase's arrivals are by cp.async.mbarrier.arrive"),
     ):
         kernel = module(start.format(**fields), declarations=".shared .b64 bar;\n.shared .align 16 .b8 data[64];\n")

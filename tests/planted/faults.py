@@ -79,7 +79,7 @@ FAULTS = (
         "tilelang #2644",
         extended.cluster,
         (("(full, kTxBytes);", "(full, 2 * kTxBytes);"),),
-        ("deadlock", "tx bytes 32,768 (the last expect_tx: "),
+        ("deadlock", "tx bytes 32,768\n", " the last expect_tx: "),
         "2 * kTxBytes",
     ),
     Fault(

@@ -75,7 +75,8 @@ def _why(cta: Any, fragment: Fragment) -> tuple[str, ...]:
     """Where a fragment waits, and for what, indented."""
     if fragment.state == WAIT and fragment.wait is not None:
         instruction = cta.program.waits[fragment.wait.number]
-        return instruction_place(instruction), f"  {_name(instruction)} {fragment.wait.describe(cta)}"
+        what, *more = fragment.wait.describe(cta).split("\n")
+        return instruction_place(instruction), f"  {_name(instruction)} {what}", *(f"    {line}" for line in more)
     if fragment.state == CONVERGE:
         block = cta.program.first_instruction(fragment.pc)
         waits = "waits for the other lanes of its warp"

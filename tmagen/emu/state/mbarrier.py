@@ -114,25 +114,26 @@ class PhaseWait:
         self.number = number
 
     def describe(self, cta: Any) -> str:
+        """A line of what it waits for, and a line of each thing more that may tell why."""
         b = self.barrier
-        said = missed = ""
-        if b.tx and b.expect_line:
-            more = "" if b.tx > 0 else "more has arrived than was expected; "
-            said = f" ({more}the last expect_tx: {_place(cta, b.expect_line)})"
-        if (unseen := b.phase - b.last_waited) > 1:
-            missed = f"; no wait has seen its last {unseen} phases complete: too many arrivals, or too few waits"
-        if b.arrive_line and (unseen > 1 or 0 < b.pending < b.expected):
-            missed += f"; its last arrival: {_place(cta, b.arrive_line)}"
-        if b.raised and b.pending:
-            raising = "by cp.async.mbarrier.arrive without .noinc, which adds to the count what it brings"
-            missed += f"; {b.raised} of the phase's arrivals are {raising}"
-        if b.init_line:
-            missed += f"; its mbarrier.init: {_place(cta, b.init_line)}"
-        return (
+        lines = [
             f"waits for the phase of parity {self.parity} of the mbarrier at {cta.place(b.address)}: "
             f"current phase {b.phase} (parity {b.phase & 1}), pending arrivals {b.pending} of {b.expected}, "
-            f"tx bytes {b.tx:,}{said}{missed}"
-        )
+            f"tx bytes {b.tx:,}"
+        ]
+        if b.tx and b.expect_line:
+            more = "" if b.tx > 0 else "more bytes have arrived than were expected; "
+            lines.append(f"{more}the last expect_tx: {_place(cta, b.expect_line)}")
+        if (unseen := b.phase - b.last_waited) > 1:
+            lines.append(f"no wait has seen its last {unseen} phases complete: too many arrivals, or too few waits")
+        if b.arrive_line and (unseen > 1 or 0 < b.pending < b.expected):
+            lines.append(f"its last arrival: {_place(cta, b.arrive_line)}")
+        if b.raised and b.pending:
+            raising = "by cp.async.mbarrier.arrive without .noinc, which adds to the count what it brings"
+            lines.append(f"{b.raised} of the phase's arrivals are {raising}")
+        if b.init_line:
+            lines.append(f"its mbarrier.init: {_place(cta, b.init_line)}")
+        return "\n".join(lines)
 
 
 def _place(cta: Any, line: int) -> str:
