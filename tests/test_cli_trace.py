@@ -11,6 +11,8 @@ import pytest
 from tests.check.kernels import ADD_S32
 from tests.emu import traces
 from tests.test_cli_check import Capture, files, run  # noqa: F401  (a fixture)
+from tmagen.emu import Tracing
+from tmagen.errors import SpecError
 
 CHECK = ("check", "add.ptx", "--launch", "launch.toml")
 LOOP = "$forever: bar.sync 0;\nbra $forever;\n"
@@ -77,6 +79,23 @@ def test_wrong_flags(capsys: Capture, files: Path, flags: list[str], message: st
     code, out, err = run(capsys, *CHECK, *flags)
     assert (code, out) == (2, "") and message in err
     assert not Path("t.json").exists()
+
+
+@pytest.mark.parametrize("ctas", ["4", "0-9", "1,4"])
+def test_ctas_that_the_launch_has_not(capsys: Capture, files: Path, ctas: str) -> None:  # noqa: F811
+    code, out, err = run(capsys, *CHECK, "--trace", "t.json", "--trace-ctas", ctas)
+    assert (code, out) == (2, "") and err == "error: there is no CTA 4: the grid has 4, counted from 0\n"
+    assert not Path("t.json").exists()
+
+
+def test_ctas_that_only_the_first_launch_has() -> None:
+    """What is traced is the first launch, unless a later one fails."""
+    tracing = Tracing({3})
+    tracing.require((2, 2, 1))
+    tracing.require((1, 1, 1))
+    with pytest.raises(SpecError, match="there is no CTA 3: the grid has 1, counted from 0"):
+        Tracing({3}).require((1, 1, 1))
+    Tracing().require((1, 1, 1))
 
 
 def test_help_says_the_limits(capsys: Capture) -> None:

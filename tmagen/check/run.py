@@ -203,8 +203,11 @@ class Runner:
     ) -> LaunchRecord:
         """Runs one launch. What is found, and what ends it early, goes into `findings`.
 
-        `places` are the words for addresses; `checked` looks for races and other broken rules.
+        `places` are the words for addresses; `checked` looks for races and other broken rules. Raises SpecError for
+        CTAs to trace that the launch does not have.
         """
+        if self.tracing is not None:
+            self.tracing.require(launch.grid)
         if self._number == 0:
             times = f", {self._runs} seeds" if self._runs > 1 else ""
             self.progress.case_starts(f"{plain_name(launch.kernel)}, {completion}{times}")

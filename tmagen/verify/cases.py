@@ -249,6 +249,8 @@ def _run_one(
     tracing = bench.settings.tracing
     if tracing is not None:
         tracing.begin(f"{shape.m} x {shape.n} x {shape.k}, {kind}, {completion}")
+        for call in bench.launches[:1]:
+            tracing.require(call.grid)
     try:
         for call in bench.launches:
             result = _emulate(bench, call, completion, seed, step, checks=checks)

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from tmagen.emu.launch import Dim3
 from tmagen.emu.observe import chrome
 from tmagen.emu.observe.trace import FIRST_CTAS, Trace
+from tmagen.errors import Diagnostic, SpecError
 
 
 class Tracing:
     """Traces cases, each of one launch or more, and keeps one trace.
 
-    Of a case that fails it is that of its last launch, in which it broke off; of another that of the first.
+    Of a case that fails it is that of its last launch, in which it broke off; of another that of the first. `ctas` are
+    by their place in the grid; those that are asked for must be in the first launch, which is usually the one traced.
     """
 
-    def __init__(self, ctas: Collection[int] = FIRST_CTAS) -> None:
-        self.ctas = ctas
+    def __init__(self, ctas: Collection[int] | None = None) -> None:
+        self.ctas: Collection[int] = FIRST_CTAS if ctas is None else ctas
+        self._asked = ctas is not None
+        self._grid: Dim3 | None = None  # of the first launch of all
         self.label = ""
         self._kept: Trace | None = None
         self._failed = False
@@ -27,6 +32,16 @@ class Tracing:
     def begin(self, label: str) -> None:
         """A case begins."""
         self._case, self._first, self._last = label, None, None
+
+    def require(self, grid: Dim3) -> None:
+        """A launch of `grid` is next. Raises SpecError where it is the first, and lacks CTAs that are asked for."""
+        if self._grid is not None:
+            return
+        self._grid = grid
+        count = grid[0] * grid[1] * grid[2]
+        missing = [cta for cta in self.ctas if cta >= count]
+        if self._asked and missing:
+            raise SpecError(Diagnostic(f"there is no CTA {min(missing):,}: the grid has {count:,}, counted from 0"))
 
     def trace(self) -> Trace:
         """For the case's next launch."""
