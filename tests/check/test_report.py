@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 import pytest
 
-from tests.check.kernels import ADD_S32, add_launch, check_add
-from tmagen.check import RULES, Rule, Severity, Verdict, sarif
+from tests.check.kernels import ADD_S32, HEAD, add_launch, check_add, subject
+from tmagen.check import RULES, Rule, Severity, Verdict, run, sarif
 from tmagen.check.finding import Before, Finding, Findings
 from tmagen.check.report import CaseReport, Report, verdict_of
 from tmagen.check.rules import register, rule_of
@@ -164,3 +165,54 @@ def test_sarif_of_a_launch_file_and_of_what_is_not_judged() -> None:
     assert second["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///k%20b.ptx"
     passed = sarif(report_of())
     assert passed["runs"][0]["results"] == []
+
+
+WAITS = """
+.visible .entry k()
+{
+.reg .pred %p<3>; .reg .b32 %r<4>;
+.shared .align 8 .b8 bar[8];
+mov.u32 %r1, bar;
+mov.u32 %r2, %tid.x;
+setp.ne.u32 %p1, %r2, 0;
+@%p1 bra $ready;
+mbarrier.init.shared::cta.b64 [%r1], 1;
+$ready:
+.loc 1 40 1
+bar.sync 0;
+.loc 1 41 1
+setp.ge.u32 %p2, %r2, 32;
+@%p2 bra $second;
+.loc 2 7 1, function_name $L__name, inlined_at 1 30 5
+$wait:
+mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+@!%p1 bra $wait;
+$second:
+.loc 1 50 1
+bar.sync 2, 64;
+ret;
+}
+"""
+FILES = """.file 1 "kernel.cu"
+.file 2 "ptx.h"
+.section .debug_str
+{
+$L__name:
+.b8 95,90,78,49,107,51,112,116,120,52,119,97,105,116,69,106,0
+}
+"""
+
+
+def test_sarif_says_where_a_deadlock_waits() -> None:
+    """At the lines that a person looks for: not that of the wrapper."""
+    launch = {"grid": 1, "block": 64, "params": [], "kernel": "k"}
+    lines = []
+    for text in (HEAD + WAITS + FILES, HEAD + re.sub(r"\.loc.*\n", "", WAITS)):
+        report = run(subject(text), launch, completion="eager")
+        (result,) = sarif(report)["runs"][0]["results"]
+        assert result["ruleId"] == "deadlock"
+        places = [place["physicalLocation"] for place in (*result["locations"], *result["relatedLocations"])]
+        lines.append([(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places])
+    rows = (HEAD + re.sub(r"\.loc.*\n", "", WAITS)).split("\n")
+    at = [number for number, row in enumerate(rows, 1) if row.startswith(("mbarrier.try_wait", "bar.sync 2"))]
+    assert lines == [[("kernel.cu", 30), ("kernel.cu", 50)], [("kernel.ptx", line) for line in at]]

@@ -23,7 +23,8 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The access that a race is with, where it came first. `ptx_line` and `source` are as in :class:`Finding`."""
+    """An instruction that a finding is about beside its own: the access that a race is with, where it came first, or
+    one that threads wait at. `ptx_line` and `source` are as in :class:`Finding`."""
 
     instruction: str
     ptx_line: int
@@ -52,6 +53,7 @@ class Finding:
     calls: str = ""  # behind the source: through which functions the line was reached
     before: Before | None = None
     also: tuple[int, ...] = ()  # further PTX lines of the same source line, as of a loop that is unrolled
+    waits: tuple[Before, ...] = ()  # of a deadlock, where threads wait
 
     def lines(self) -> tuple[str, ...]:
         """The finding for people."""
@@ -222,6 +224,7 @@ class Findings:
                 error.instruction,
                 error.where,
                 calls=error.calls,
+                waits=tuple(Before(i.text, i.line, i.source.place if i.source else None) for i in error.waits),
             )
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tmagen import __version__
-from tmagen.check.finding import Finding, Severity
+from tmagen.check.finding import Before, Finding, Severity
 from tmagen.check.report import Report, Verdict
 from tmagen.check.rules import Rule, rule_of
 
@@ -66,6 +66,9 @@ def _result(
         places.append(_place(finding.source[0], finding.source[1]))
     if finding.ptx_line is not None and ptx is not None:
         places.append(_place(ptx, finding.ptx_line))
+    waits = [("waits too", place) for at in finding.waits if (place := _place_of(at, ptx)) is not None]
+    if not places and waits:
+        places.append(waits.pop(0)[1])
     if not places:
         places.append(_place(launch_file if finding.key and launch_file else subject[0], None))
     result: dict[str, Any] = {
@@ -80,7 +83,7 @@ def _result(
     # SARIF allows a level other than "none" for a kind of "fail" alone.
     if result["kind"] == "open":
         result["level"] = "none"
-    related = [("the PTX", place) for place in places[1:]]
+    related = [*(("the PTX", place) for place in places[1:]), *waits]
     if (before := finding.before) is not None:
         if before.source is not None:
             related.append((f"the access before: {before.instruction}", _place(*before.source)))
@@ -98,6 +101,13 @@ def _result(
     }
     result["properties"] = {name: value for name, value in properties.items() if value is not None}
     return result
+
+
+def _place_of(spot: Before, ptx: str | None) -> dict[str, Any] | None:
+    """The line of the source, else that of the PTX; None where neither is there."""
+    if spot.source is not None:
+        return _place(*spot.source)
+    return None if ptx is None else _place(ptx, spot.ptx_line)
 
 
 def _place(file: str, line: int | None) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class EmulatorError(TmagenError):
         self.rule = rule  # identifier of the check, where there is one: `tmagen.emu.checks.find`
         self.calls = ""  # behind the source: through which functions the line was reached
         self.findings: tuple[Any, ...] = ()  # of a checked run, up to here
+        self.waits: tuple[Any, ...] = ()  # of a deadlock, the instructions that threads wait at
 
     def located(
         self, ptx_line: int, source: tuple[str, int] | None, instruction: str, where: str | None, calls: str = ""

@@ -71,6 +71,14 @@ def waiting_lines(cta: Any) -> list[str]:
     return lines
 
 
+def waiting_at(cta: Any) -> list[Instruction]:
+    """The instructions that threads wait at, each once: waits for something first, then for lanes of their own warp."""
+    fragments = [fragment for warp in cta.warps for fragment in warp.fragments]
+    waits = [cta.program.waits[f.wait.number] for f in fragments if f.state == WAIT and f.wait is not None]
+    others = [cta.program.first_instruction(f.pc) for f in fragments if f.state == CONVERGE]
+    return list(dict.fromkeys([*waits, *(found for found in others if found is not None)]))
+
+
 def _why(cta: Any, fragment: Fragment) -> tuple[str, ...]:
     """Where a fragment waits, and for what, indented."""
     if fragment.state == WAIT and fragment.wait is not None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from tmagen.emu.errors import Deadlock, EmulatorError, Fault, NotJudged
 from tmagen.emu.launch import Dim3
-from tmagen.emu.report import waiting_lines
+from tmagen.emu.report import waiting_at, waiting_lines
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
 from tmagen.emu.state.context import Context
 from tmagen.emu.state.convergence import WAIT, Warp
@@ -180,13 +180,15 @@ class Cluster:
         """Nobody can run, and nothing is left that could change that."""
         lines = [line for cta in self.ctas for line in waiting_lines(cta)]
         stuck = sum(1 for line in lines if not line.startswith(" "))  # a group for each place and reason
-        return Deadlock(
+        error = Deadlock(
             f"{stuck} group{'s' if stuck != 1 else ''} of threads wait{'s' if stuck == 1 else ''} and nothing is left "
             "that could wake them",
             where=next(cta for cta in self.ctas if cta.live_warps).title,
             detail=lines,
             rule=_rule(self.ctas),
         )
+        error.waits = tuple(dict.fromkeys(place for cta in self.ctas for place in waiting_at(cta)))
+        return error
 
 
 def _rule(ctas: list[Cta]) -> str | None:
