@@ -11,7 +11,8 @@ import pytest
 
 from tests.check.kernels import ADD_S32, HEAD, add_launch, check_add, subject
 from tmagen.check import Report, Severity, load, run
-from tmagen.emu import parse
+from tmagen.check.subject import UnparsableError
+from tmagen.emu import NotJudged, ParseError, parse
 from tmagen.emu.checks import find
 from tmagen.errors import TmagenError
 
@@ -243,6 +244,12 @@ def test_what_is_no_ptx(text: str, line: int | None, message: str, tmp_path: Pat
     assert "\n" not in report.splitlines()[0]
     if line is not None:
         assert f"k.ptx:{line}: " in report
+
+
+def test_a_line_of_the_ptx_of_a_cu_is_told_as_one() -> None:
+    for error in (ParseError("k.cu:23: no PTX", ptx_line=23), NotJudged("no PTX", ptx_line=23)):
+        report = UnparsableError(error, "k.cu", compiled=True).report()
+        assert report == "error: k.cu: line 23 of the PTX that nvcc makes of it: no PTX"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

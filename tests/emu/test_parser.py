@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tmagen.emu import ParseError, parse
+from tmagen.emu import NotJudged, ParseError, parse
 from tmagen.emu.module import Addr, FloatImm, Frame, Imm, Not, Pair, Reg, Sink, Special, Sym, Vec
 
 HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"
@@ -168,3 +168,18 @@ def test_errors_say_what_was_expected_and_where(text: str, message: str, line: i
 def test_broken_modules(text: str) -> None:
     with pytest.raises(ParseError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        ("add", "the address of function 'add': indirect calls are not modelled"),
+        ("other", "initial value 'other' of a variable"),
+    ],
+)
+def test_an_initial_value_that_is_not_known(item: str, why: str) -> None:
+    """The line is that of the value, not of the declaration."""
+    text = f"{HEAD}.func add() {{ ret; }}\n.global .u32 other;\n.global .u64 f[2] = {{\n  0,\n  {item}\n}};\n"
+    with pytest.raises(NotJudged, match=why) as caught:
+        parse(text)
+    assert caught.value.ptx_line == 8

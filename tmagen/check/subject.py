@@ -33,12 +33,14 @@ class UnparsableError(TmagenError):
     def __init__(self, error: ParseError | NotJudged, label: str, compiled: bool) -> None:
         super().__init__(error.message)
         message = " ".join("".join(c if c.isprintable() or c.isspace() else "?" for c in error.message).split())
-        of = " (the PTX that nvcc makes of it)" if compiled else ""
-        if not message.startswith(f"{label}:"):
+        if compiled and error.ptx_line is not None:
+            message = message.removeprefix(f"{label}:{error.ptx_line}: ")
+            message = f"{label}: line {error.ptx_line} of the PTX that nvcc makes of it: {message}"
+        elif not message.startswith(f"{label}:"):
             place = "" if error.ptx_line is None else f":{error.ptx_line}"
             message = f"{label}{place}: {message}"
         detail = () if error.instruction is None else (f"instruction: {error.instruction}",)
-        self.diagnostic = Diagnostic(message + of, (*detail, *error.detail))
+        self.diagnostic = Diagnostic(message, (*detail, *error.detail))
 
     def report(self) -> str:
         return str(self.diagnostic)

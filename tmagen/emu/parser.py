@@ -32,8 +32,8 @@ _STATEMENT = re.compile(r"[^;]*;")
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?")
 _DIRECTIVE = re.compile(r"\s*\.(\w+)\s*((?:0x[0-9a-fA-F]+|\d+)(?:\s*,\s*(?:0x[0-9a-fA-F]+|\d+))*)?")
 _DECLARATION = re.compile(
-    r"((?:\.(?:visible|extern|weak|common)\s+)*)\.(shared|global|const|local|param)\s*((?:\.\w+(?:\s+\d+(?=\s))?\s*)*?)"
-    r"([A-Za-z_$%][\w$]*)\s*((?:\[\s*\w*\s*\]\s*)*)(?:=\s*(.*))?$",
+    r"\s*((?:\.(?:visible|extern|weak|common)\s+)*)\.(shared|global|const|local|param)\s*((?:\.\w+(?:\s+\d+(?=\s))?\s*)*?)"
+    r"([A-Za-z_$%][\w$]*)\s*((?:\[\s*\w*\s*\]\s*)*)(?:=\s*(.*?))?\s*$",
     re.S,
 )
 _ALIGN = re.compile(r"\.align\s+(\d+)")
@@ -202,7 +202,7 @@ class Parser:
             self.statement()
 
     def variable(self, text: str, at: int) -> Variable:
-        found = _DECLARATION.match(text.strip())
+        found = _DECLARATION.match(text)
         kind = _TYPE.search(found[3]) if found else None
         if found is None or kind is None:
             raise self.error(f"expected a variable declaration, not '{' '.join(text.split())[:60]}'", at)
@@ -216,7 +216,7 @@ class Parser:
                 count = None
             elif count is not None:
                 count *= int(dimension, 0)
-        initial = None if found[6] is None else self.initializer(found[6], element, kind[1], at)
+        initial = None if found[6] is None else self.initializer(found[6], element, kind[1], at + found.start(6))
         if count is None and initial is not None:
             count = -(-len(initial) // element_bytes)
         return Variable(
@@ -229,17 +229,20 @@ class Parser:
         )
 
     def initializer(self, text: str, element: int, kind: str, at: int) -> bytes:
+        """The bytes of an initial value that stands at `at`."""
         out = bytearray()
-        for item in re.split(r"[\s,{}]+", text.strip()):
-            if not item:
-                continue
+        for match in re.finditer(r"[^\s,{}]+", text):
+            item = match[0]
             value = operands.number(item)
             if isinstance(value, Imm):
                 out += (value.value & ((1 << (8 * element)) - 1)).to_bytes(element, "little")
             elif isinstance(value, FloatImm) and value.width == 8 * element and kind.startswith(("f", "b")):
                 out += value.bits.to_bytes(element, "little")
             else:
-                raise NotJudged(f"initial value '{item}' of a variable", ptx_line=self.line(at))
+                why = f"initial value '{item}' of a variable"
+                if item in self.bodies:
+                    why = f"a variable holds the address of function '{item}': indirect calls are not modelled"
+                raise NotJudged(why, ptx_line=self.line(at + match.start()))
         return bytes(out)
 
     # --- entries ------------------------------------------------------------------------------------------------------
