@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import socket
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,21 @@ def test_ptx_is_launched_as_the_spec_where_its_parameters_match(
         diff_spec(PRESETS["step6-4096"].spec, path, SMALL)
     with pytest.raises(SpecError, match="nothing says how its kernel is launched"):
         diff_files(path, path)
+
+
+def test_a_baked_in_shape_is_the_only_one_of_a_file_that_nothing_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has one shape, which is that of the spec; another one cannot be emulated."""
+    usual = PRESETS["step6"].spec
+    spec = replace(usual, problem=replace(usual.problem, shape=Shape(256, 256, 256)))
+    source, path = tmp_path / "kernel.cu", tmp_path / "kernel.ptx"
+    source.write_text(emit(plan(spec)))
+    path.write_text(compile_ptx(find_nvcc(), source))
+    assert diff_spec(spec, path, Request(emulate=Shape(256, 256, 256), parts=("result",))).exit_code == 0
+    monkeypatch.setattr(run, "half_of", None)
+    with pytest.raises(SpecError, match="--emulate differs from the shape that is baked in: 256,256,256"):
+        diff_spec(spec, path, Request(emulate=Shape(256, 256, 512), parts=("result",)))
 
 
 def test_other_types_are_not_compared(tmp_path: Path) -> None:

@@ -102,6 +102,13 @@ def diff_spec(spec: Gemm, against: Path | None = None, request: Request | None =
         theirs = as_model(other.side(meeting.small.shape, False), mine) or other.side(meeting.small.shape, False)
         if request.runs:
             require_launched(theirs, "--against-launch")
+        if static is not None and request.emulate not in (None, static):
+            raise SpecError(
+                Diagnostic(
+                    f"--emulate differs from the shape that is baked in: {static.m},{static.n},{static.k}",
+                    (f"{against.name} is launched as the spec's kernel is: its shape is fixed",),
+                )
+            )
         return _compared(lambda: mine, lambda: theirs, meeting, request, nvcc, arch)
 
 
