@@ -256,6 +256,32 @@ def test_reductions_into_a_peer(body: str, fired: set[str]) -> None:
     assert rules(INIT + PEER + SUM + init + body + ARRIVE + WAIT, **BOTH) == fired
 
 
+COPY = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r64], [%r66], 16, [%r63];\n"
+
+
+@pytest.mark.parametrize("copy", [COPY, BULK])
+def test_the_source_of_a_copy_to_a_peer_outlives_it(copy: str) -> None:
+    """Each CTA copies to the other, and waits for what it gets: that says nothing of what it sends."""
+    start = INIT + PEER + SUM + "fence.mbarrier_init.release.cluster;\n" + ARRIVE + WAIT
+    start += one(CLEARED + BYTES.format(16) + FENCED, 2) + ARRIVE + WAIT + one(copy, 3)
+    assert rules(start + ACQUIRE + ARRIVE + WAIT, **BOTH) == set()
+    assert rules(start + ACQUIRE + RELAXED + WAIT, **BOTH) == set()
+    (found,) = (f for f in check(start + ACQUIRE, **BOTH) if f.level == "E")
+    assert found.rule == "CB-06" and found.instruction == copy.strip(";\n") and found.count == 2
+    assert "reads shared memory of its own CTA" in found.message
+    # A barrier of the cluster before the receiver's wait orders the issue of the copy alone.
+    assert rules(start + ARRIVE + WAIT + ACQUIRE, **BOTH) == {"CB-06"}
+
+
+def test_the_source_of_a_copy_whose_receiver_answers() -> None:
+    """An arrive on the sender's second mbarrier, by who has waited for the copy, and a wait for that."""
+    start = INIT + PEER + SUM + "mapa.shared::cluster.u32 %r67, %r92, %r61;\n"
+    start += "fence.mbarrier_init.release.cluster;\n" + ARRIVE + WAIT
+    start += one(CLEARED + BYTES.format(16) + FENCED, 2) + ARRIVE + WAIT + one(COPY, 3) + ACQUIRE
+    answer = one("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r67];\n", 4)
+    assert rules(start + answer + ACQUIRE.replace("%r91", "%r92").replace("L", "L2"), **BOTH) == set()
+
+
 def test_an_arrive_and_no_wait() -> None:
     assert rules(ARRIVE + WAIT, **BOTH) == set()
     assert rules(ARRIVE, **BOTH) == {"CB-01"}

@@ -11,7 +11,7 @@ from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.hooks_copy import box_of, signed_of, span_of, use_of_map
 from tmagen.emu.checks.hooks_memory import flag, lane_cells, shared
 from tmagen.emu.checks.hooks_tensor import PairPlan, issue_mma, pair_plan, reads_factors
-from tmagen.emu.checks.peers import visit
+from tmagen.emu.checks.peers import leaves, visit
 from tmagen.emu.checks.races import NOUNS
 from tmagen.emu.checks.shadow import Access
 from tmagen.emu.checks.watch import Watch
@@ -164,6 +164,7 @@ def cluster_bulk_load(
                 mine = span_of(watch, cta.own(pick(source, lane)), count)
                 if mine is not None:
                     watch.reads(watch.shared, mine, note, agent)
+                    leaves(watch, frag, "bulk copy", theirs, (note.component, note.clock))
             else:
                 watch.session.memory.span(watch, agent, note, pick(source, lane), count, storing=False)
             theirs.lands(target, note)
@@ -209,6 +210,8 @@ def cluster_bulk_reduce(
         if note is not None and mine is not None:
             watch.actor = cta
             watch.reads(watch.shared, mine, note, watch.agent(frag, lane))
+            ((receiver, _),) = receivers(cta, pick(place, lane), pick(barrier, lane), None, False)
+            leaves(watch, frag, "bulk reduction", receiver.watch, (note.component, note.clock))
     remote.cluster_bulk_reduce(frag, cta, place, source, nbytes, barrier, name, kind)
 
 

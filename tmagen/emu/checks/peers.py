@@ -47,6 +47,15 @@ def visit(
         )  # fmt: skip
 
 
+def leaves(watch: Watch, frag: Fragment, what: str, receiver: Watch, work: tuple[int, int]) -> None:
+    """A copy out of the memory of `watch`'s CTA into that of another. It reads until `work` has ended, which its own
+    CTA is never told: the mbarrier is the receiver's.
+    """
+    if receiver is not watch:
+        who = f"{watch.cta.title} warp {frag.warp.index}"
+        watch.leaving[work[0]] = receiver, Visit(work[1], work, what, watch.site_of(frag), who)
+
+
 def _knows(watch: Watch, group: Lanes, component: int, clock: int) -> bool:
     """Whether lanes come after something, be it by a relaxed barrier."""
     known = group.known
@@ -58,7 +67,7 @@ def _knows(watch: Watch, group: Lanes, component: int, clock: int) -> bool:
 
 
 def ends(watch: Watch) -> None:
-    """The cluster has ended: some thread of the CTA must have come after each visit."""
+    """The cluster has ended: some thread of the CTA must have come after each visit, and each copy out of it."""
     groups = [group for warp in watch.warps for group in warp.groups]
     for (component, _), seen in watch.visits.items():
         work, done = seen.work
@@ -73,6 +82,17 @@ def ends(watch: Watch) -> None:
             "that CTA after it",
             site=seen.site,
         )  # fmt: skip
+    for component, (receiver, seen) in watch.leaving.items():
+        theirs = [group for warp in receiver.warps for group in warp.groups]
+        # Where the receiver has not waited either, MB-09 says so.
+        known, told = (any(_knows(watch, g, component, seen.clock) for g in some) for some in (groups, theirs))
+        if told and not known:
+            watch.lint(
+                "CB-06", "E",
+                f"the {seen.what} of {seen.who} reads shared memory of its own CTA, and nothing orders the end of that "
+                "CTA after it: it completes on a barrier of another",
+                site=seen.site,
+            )  # fmt: skip
 
 
 def check_pairs(watch: Watch) -> None:

@@ -70,6 +70,8 @@ class Watch:
             self.warps.append(WarpLanes(clocks, index, mask, self.prefix))
         self.starts = [warp.groups[0].component for warp in self.warps]
         self.visits: dict[tuple[int, int], peers.Visit] = {}  # of other CTAs, by their threads and asynchronous work
+        # By mbarrier, the last copy out of this CTA's memory to another's, and that CTA.
+        self.leaving: dict[int, tuple[Watch, peers.Visit]] = {}
         self.pair_log: list[tuple[str, int, Site]] = []  # what was allocated and freed for the CTA pair
         self.shared = Shadow(session.shared_parts, cta, tensor=False)
         self.tensor = Shadow(session.tensor_parts, cta, tensor=True)
