@@ -320,13 +320,22 @@ def test_every_tile_is_computed_once_whoever_takes_it(completion: str, jobs: int
 COUNT = "ld.global.u32 %r13, [%rd20];\nadd.u32 %r13, %r13, 1;\nst.global.u32 [%rd20], %r13;"
 
 
+FIRST = "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r15, %rq1;\n"
+
+
 def test_the_first_cta_of_a_refused_request_is_undefined() -> None:
-    body = (
-        ".reg .b128 %rq<4>;\n.reg .b64 %z;\nmov.b64 %z, 0;\nmov.b128 %rq1, {%z, %z};\n"
-        "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r15, %rq1;\n"
-    )
-    with pytest.raises(Fault, match="failed"):
-        launched(body)
+    """The loop that never asks whether it was given a cluster ends with the one that is left for nobody."""
+    asks = "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p5, %rq1;\n@!%p5 bra $end;\n"
+    with pytest.raises(Fault, match="failed") as caught:
+        launched(".reg .b128 %rq<4>;\n" + CLC.replace(asks, ""))
+    assert caught.value.rule == "CL-03"
+
+
+def test_what_no_request_was_answered_with_is_undefined() -> None:
+    body = ".reg .b128 %rq<4>;\n.reg .b64 %z;\nmov.b64 %z, 0;\nmov.b128 %rq1, {%z, %z};\n"
+    with pytest.raises(Fault, match="no response of a try_cancel") as caught:
+        launched(body + FIRST)
+    assert caught.value.rule == "CL-02"
 
 
 # --- as an H200 does --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.emu.checks.kernels import COMMIT, FENCE, FILL, INIT, LOAD, STORE, SYNC, check, one, rules, wait
-from tmagen.emu import Predecessor
+from tmagen.emu import Fault, Predecessor
 
 # --- the grid before --------------------------------------------------------------------------------------------------
 
@@ -94,6 +94,22 @@ def test_a_response_and_its_barrier() -> None:
     assert rules(INIT + SYNC + one(ASK, 1) + SYNC + look + wait()) == {"CL-02"}
     (found,) = (f for f in check(INIT + SYNC + one(ASK, 1) + SYNC + look + wait()) if f.level == "E")
     assert found.instruction == "ld.shared.b128 Q, [%r90]" and "on which the response arrives" in (found.edge or "")
+
+
+@pytest.mark.parametrize("query", [IS_GIVEN, FIRST])
+@pytest.mark.parametrize("words", ["0, 0", "1, 0", "-1, -1"])
+def test_what_is_no_response(query: str, words: str) -> None:
+    """Other bytes of shared memory, which look like a cluster that was given or was not."""
+    first, second = words.split(", ")
+    other = f"mov.u64 %rd8, {first};\nmov.u64 %rd9, {second};\nst.shared.v2.b64 [%r90+32], {{%rd8, %rd9}};\n"
+    look = RESPONSE.format(query)
+    start = INIT + one(other, 3) + SYNC + one(ASK, 1) + wait()
+    assert rules(start + look, grid=16) == set()
+    elsewhere = look.replace("[%r90]", "[%r90+32]")
+    with pytest.raises(Fault, match="no response of a try_cancel") as caught:
+        check(start + elsewhere, grid=16)
+    assert caught.value.rule == "CL-02"
+    assert rules(INIT + one(other, 3) + SYNC + elsewhere) == {"CL-02"}
 
 
 def test_a_warp_that_asks_as_a_whole() -> None:

@@ -37,6 +37,7 @@ class Cluster:
         self.barrier = ClusterBarrier(self)
         self.context = context
         self.refused: set[Warp] = set()  # those that have seen a request for a cluster fail
+        self.responses: set[int] = set()  # to requests for clusters
         self.idle_polls = 0
         policy = context.policy
         self.schedule = None if policy.schedule is None else policy.schedule(self, context.seed)

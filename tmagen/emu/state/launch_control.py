@@ -35,6 +35,7 @@ def try_cancel(frag: Fragment, cta: Any, place: Any, barrier: Any, multicast: bo
                 rule="CL-04",
             )
         response = _response(cta)
+        cta.cluster.responses.add(int.from_bytes(response, "little"))
         for receiver in cta.cluster.ctas if multicast else [cta]:
             if not receiver.live_warps:
                 raise Fault(
@@ -70,6 +71,7 @@ def wide_of_lanes(frag: Fragment, low: Any, high: Any) -> int:
 
 def is_canceled(frag: Fragment, cta: Any, response: int) -> bool:
     """query_cancel.is_canceled. Who has seen a failure may not ask again."""
+    _require_response(cta, response)
     if response & 1:
         return True
     cta.cluster.refused.add(frag.warp)
@@ -80,6 +82,7 @@ def first_ctaid(frag: Fragment, cta: Any, response: int) -> tuple[int, int, int]
     """query_cancel.get_first_ctaid. Undefined after a failed request: an odd number that a program which asks
     `is_canceled` may ignore, and a fault in one that never asks.
     """
+    _require_response(cta, response)
     if response & 1:
         return response >> 32 & 0xFFFFFFFF, response >> 64 & 0xFFFFFFFF, response >> 96 & 0xFFFFFFFF
     if not _asks(cta.program.entry):
@@ -89,6 +92,16 @@ def first_ctaid(frag: Fragment, cta: Any, response: int) -> tuple[int, int, int]
             rule="CL-03",
         )
     return UNDEFINED, UNDEFINED, UNDEFINED
+
+
+def _require_response(cta: Any, response: int) -> None:
+    """Raises Fault for 128 bits that no request of the cluster was answered with: what they say is undefined."""
+    if response not in cta.cluster.responses:
+        raise Fault(
+            f"clusterlaunchcontrol.query_cancel of {response:#034x}, which is no response of a try_cancel: it has not "
+            "arrived, or was read from elsewhere",
+            rule="CL-02",
+        )
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,8 @@ add(
         "CB-06", "E", "Memory of a CTA that has exited",
         "An access to a peer's shared memory or mbarrier, a multicast, a remote arrive or an MMA of a pair reaches a "
         "CTA that has ended: its memory may be another's. Told where it has, and where nothing orders the end of the "
-        "CTA after the access, or a load or store after its start, so that it may. A bulk copy or reduction from shared "
-        "memory to a peer reads its own CTA's memory until it completes, on an mbarrier of the peer.",
+        "CTA after the access, or a load or store after its start, so that it may. A bulk copy or reduction from "
+        "shared memory to a peer reads its own CTA's memory until it completes, on an mbarrier of the peer.",
         "A consumer exits while a peer's copy to it is outstanding.",
         "A barrier of the cluster before the exit, or an mbarrier handshake that says the same.",
         "Cluster of Cooperative Thread Arrays; mapa", "fault",

@@ -79,7 +79,7 @@ add(
     Check(
         "CL-02", "E", "Response used before it has arrived",
         "The response is written asynchronously; it is there for who waits for the phase of its mbarrier, which "
-        "expects 16 bytes in each CTA that gets it.",
+        "expects 16 bytes in each CTA that gets it. Told too where query_cancel gets anything else than a response.",
         "try_cancel, bar.sync, and the response is read; or a second try_cancel to the same place while the first is "
         "under way, as where a whole warp executes it.",
         "One thread asks; whoever reads waits for the mbarrier first.",
