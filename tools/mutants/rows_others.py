@@ -18,7 +18,7 @@ TAKEOVER = (
     *table(
         "takeover",
         (
-            (1, "workers do not wait for the response", pass_wait(2), "CL-02"),
+            (1, "workers do not wait for the response", pass_wait(2), ("CL-02",)),
             (
                 6,
                 "no bytes expected for the response",
