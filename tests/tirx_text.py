@@ -16,6 +16,7 @@ import pytest
 from tmagen.toolchain import ToolchainError, find_nvcc
 
 CHAPTER = Path(__file__).resolve().parents[2] / "shared" / "seed" / "gemm-tma-pipeline-chapter.zh.txt"
+NO_CHAPTER = "the chapter is not beside the checkout"
 SHAPES = ((4096, 4096, 4096), (512, 384, 256), (256, 256, 256))
 CASES = tuple((step, *shape) for step in (4, 5, 6) for shape in SHAPES)
 """What the tests ask for, so that TVM starts once for all of them: they are one group of `groups.py`."""
@@ -25,7 +26,7 @@ FLAGS = ("-O3", "--use_fast_math")  # as TVM itself compiles
 def missing() -> str | None:
     """What this machine lacks to make the text."""
     if not CHAPTER.is_file():
-        return f"the chapter is not beside the checkout: no {CHAPTER.name} in {CHAPTER.parent}"
+        return f"{NO_CHAPTER}: no {CHAPTER.name} in {CHAPTER.parent}"
     if importlib.util.find_spec("tvm") is None:
         return "TVM is not installed (the `tirx` extra)"
     try:
