@@ -212,4 +212,41 @@ extern "C" __global__ void question(u32* out) {
         (out(160),),
         shows="lane 3: {w[3]:#x} {w[35]:#x} {w[67]:#x} {w[99]:#x} {w[131]:#x}",
     ),
+    Question(
+        "masks-of-tiles",
+        "What do shfl, vote, match and redux give where the lanes of one instruction name masks of tiles of their own?",
+        "membermask: the threads that take part, the same in all of them",
+        """
+extern "C" __global__ void question(u32* out, const u32* in) {
+  u32 t = threadIdx.x, size = t < 8 ? 8 : t < 16 ? 4 : 16, first = t / size * size;
+  u32 mask = (size == 32 ? ~0u : (1u << size) - 1) << first, value = in[t];
+  out[t] = __shfl_xor_sync(mask, value, 1);
+  out[32 + t] = __ballot_sync(mask, value & 1);
+  out[64 + t] = __any_sync(mask, value % 7 == 0) << 1 | __all_sync(mask, value & 3);
+  out[96 + t] = __match_any_sync(mask, value & 3);
+  out[128 + t] = __reduce_add_sync(mask, value);
+  out[160 + t] = __reduce_max_sync(mask, value);
+  __syncwarp(mask);
+  out[192 + t] = mask;
+}
+""",
+        (out(224), data(32, fill="random")),
+        shows="sums of lanes 0, 8, 12 and 16: {w[128]:#x} {w[136]:#x} {w[140]:#x} {w[144]:#x}",
+    ),
+    Question(
+        "fns",
+        "Which bit does fns find, for any base and offset, forwards and backwards?",
+        "fns: find the n-th set bit",
+        """
+extern "C" __global__ void question(u32* out, const u32* in) {
+  u32 t = threadIdx.x, at = 0;
+  for (u32 i = 0; i < 8; ++i)
+    for (s32 offset : {0, 1, 2, 5, 16, 31, 32, 33, -1, -2, -7, -32})
+      asm volatile("fns.b32 %0, %1, %2, %3;"
+                   : "=r"(out[at++ * 32 + t]) : "r"(i ? in[i] & in[i + 8] : ~0u), "r"(t), "r"(offset));
+}
+""",
+        (out(3072), data(32, fill="random")),
+        policies=("eager",),
+    ),
 )
