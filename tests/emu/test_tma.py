@@ -382,7 +382,7 @@ class TestPackedElements:
         want[:5, :20] = self.rows[35:, 32:52]  # 104 elements are 52 bytes
         flat = [self.smem[swizzled(SwizzleMode.B32, 1024 + 32 * row + at)] for row in range(8) for at in range(32)]
         assert np.array_equal(np.array(flat).reshape(8, 32), want)
-        assert (self.smem[: 1024] == 0xEE).all() and (self.smem[1024 + 256 :] == 0xEE).all()
+        assert (self.smem[:1024] == 0xEE).all() and (self.smem[1024 + 256 :] == 0xEE).all()
 
     def test_a_load_and_a_store_of_it(self):
         tma.load(self.tmap, self.memory, self.smem, 1024, (32, 3))

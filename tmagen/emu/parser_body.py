@@ -28,6 +28,7 @@ _DEEPEST_CALL = 32
 
 _TAKES_CARRY = ("addc", "subc", "madc")
 
+
 class Body:
     """The braces of one entry."""
 

@@ -200,7 +200,6 @@ class WatchedClusterBarrier(ClusterBarrier):
                 self.acquired_by(agent)
             self.blocked.clear()
 
-
     def _take_exited(self) -> None:
         """Warps that have exited count as arrived, as by a relaxed arrive: tensor memory that they have waited for may
         be freed behind the barrier (ThunderKittens leaves the barrier to one warp).

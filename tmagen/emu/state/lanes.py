@@ -126,5 +126,3 @@ def lanemask_gt(frag: Fragment) -> Any:
 
 def lanemask_ge(frag: Fragment) -> Any:
     return lanemask_lt(frag) ^ M32
-
-
