@@ -3,7 +3,7 @@
 
 A block function takes the fragment (the lanes that run it) and the CTA, loads the registers that it needs from the
 fragment's list into locals, runs, stores those that are live afterwards, and returns the number of the next block or a
-negative code (see `state/convergence.py`).
+negative code (see `state/fragments.py`).
 """
 
 from __future__ import annotations

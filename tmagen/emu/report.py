@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tmagen.emu.module import Entry, Frame, Instruction, Source
-from tmagen.emu.state.convergence import CONVERGE, WAIT, Fragment, LaneSet
+from tmagen.emu.state.fragments import CONVERGE, WAIT, Fragment, LaneSet
 
 
 def place_in_shared(address: int, dynamic_base: int, entry: Entry, end: int) -> str:

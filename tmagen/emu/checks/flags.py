@@ -18,7 +18,8 @@ from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.rows import ORDER, ROWS, Vector
 from tmagen.emu.checks.shadow import Access, Index
 from tmagen.emu.checks.sites import SCOPE_NAMES
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment, lane_set
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Watch

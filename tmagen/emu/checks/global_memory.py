@@ -27,7 +27,8 @@ from tmagen.emu.checks.rows import GLOBAL, MAPS, ORDER, SCOPE
 from tmagen.emu.checks.shadow import Access, covers
 from tmagen.emu.isa.values import ND
 from tmagen.emu.memory import Allocation, GlobalMemory
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment, lane_set
 from tmagen.emu.tensormap import TensorMap
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa.values import ND
 from tmagen.emu.state import barriers, mbarrier
-from tmagen.emu.state.convergence import JOINS, SWITCH, WAIT, Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import JOINS, SWITCH, WAIT, Fragment, lane_set
 
 
 def use(watch: Watch, frag: Fragment, agent: Lanes, address: int, what: str) -> WatchedBarrier | None:

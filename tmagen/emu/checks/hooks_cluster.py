@@ -16,8 +16,9 @@ from tmagen.emu.checks.races import NOUNS
 from tmagen.emu.checks.shadow import Access
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.state import cluster_barrier, issue, remote
-from tmagen.emu.state.convergence import WAIT, Fragment, pick
+from tmagen.emu.state.convergence import pick
 from tmagen.emu.state.engine import TENSOR
+from tmagen.emu.state.fragments import WAIT, Fragment
 from tmagen.emu.state.mbarrier import barrier_at
 from tmagen.emu.state.remote import each_cta, receivers, within
 

@@ -14,7 +14,8 @@ from tmagen.emu.checks.shadow import Access, Footprint, Index
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.compile_emit import PARAM_WINDOW
 from tmagen.emu.state import issue
-from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.tensormap import TensorMap
 
 _HIGH = 1 << 31

@@ -10,7 +10,8 @@ import numpy as np
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.state import launch_control, registers
-from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.state.launch_control import RESPONSE_BYTES
 from tmagen.emu.state.registers import GROUP, registers_of, text_of
 

@@ -16,7 +16,8 @@ from tmagen.emu.checks.rows import MAPS
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
 from tmagen.emu.state import maps
-from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.tensormap import NBYTES
 
 

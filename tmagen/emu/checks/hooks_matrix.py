@@ -12,7 +12,8 @@ from tmagen.emu.checks.hooks_memory import lane_cells
 from tmagen.emu.checks.watch import Stream, Watch
 from tmagen.emu.isa.values import lanes_of
 from tmagen.emu.state import copies, matrix
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment, lane_set
 
 _ROW_BYTES = 16
 

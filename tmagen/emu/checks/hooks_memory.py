@@ -17,7 +17,7 @@ from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa import access
 from tmagen.emu.isa import combine as combining
 from tmagen.emu.isa.values import M32, ND
-from tmagen.emu.state.convergence import Fragment, lane_set
+from tmagen.emu.state.fragments import Fragment, lane_set
 from tmagen.emu.state.remote import each_cta
 
 

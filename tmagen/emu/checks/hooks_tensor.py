@@ -19,8 +19,9 @@ from tmagen.emu.instr_descriptor import Format, InstrDescriptor, Kind, decode
 from tmagen.emu.isa.values import M32
 from tmagen.emu.smem_descriptor import UNIT, Major, Operand, SmemDescriptor, locate
 from tmagen.emu.state import issue, warpgroup
-from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.convergence import pick
 from tmagen.emu.state.engine import TENSOR as TENSOR_WORK
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.state.mbarrier import barrier_at
 from tmagen.emu.tmem import COLUMNS, LANES, LANES_OF_A_PAIR
 from tmagen.emu.wgmma import M as WGMMA_M

@@ -12,7 +12,8 @@ from tmagen.emu.checks.shadow import Footprint, Index
 from tmagen.emu.checks.watch import Watch
 from tmagen.emu.smem_descriptor import Major, locate
 from tmagen.emu.state import issue
-from tmagen.emu.state.convergence import Fragment, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.tmem import COLUMNS, LANES
 from tmagen.emu.tmem_copy import SHAPES
 

@@ -9,7 +9,7 @@ from tmagen.emu.checks.finding import HINT, Finding, place_of
 from tmagen.emu.checks.shadow import Footprint
 from tmagen.emu.report import instruction_place
 from tmagen.emu.smem_descriptor import SmemDescriptor
-from tmagen.emu.state.convergence import Fragment
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.swizzle import Swizzle
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tmagen.emu.checks.rows import FENCE_ROWS, ORDER, ROWS, Vector
-from tmagen.emu.state.convergence import lane_set
+from tmagen.emu.state.fragments import lane_set
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.clocks import Clocks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.rows import TENSOR
 from tmagen.emu.checks.sites import Site
-from tmagen.emu.state.convergence import Fragment
+from tmagen.emu.state.fragments import Fragment
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Watch

@@ -7,7 +7,7 @@ from typing import Any
 
 from tmagen.emu.isa.values import M32
 from tmagen.emu.report import lanes_text
-from tmagen.emu.state.convergence import lane_set
+from tmagen.emu.state.fragments import lane_set
 from tmagen.emu.tmem import LANES
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tmagen.emu.state.convergence import lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import lane_set
 
 
 class Stored(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.rows import TENSOR
 from tmagen.emu.checks.shadow import Access, Footprint
-from tmagen.emu.state.convergence import Fragment, lane_set
+from tmagen.emu.state.fragments import Fragment, lane_set
 
 if TYPE_CHECKING:
     from tmagen.emu.checks.watch import Stream, Watch

@@ -16,7 +16,7 @@ from tmagen.emu.checks.rows import GLOBAL, MAPS, ORDER, SCOPE, SHARED, TENSOR, V
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
 from tmagen.emu.report import lanes_text
-from tmagen.emu.state.convergence import Fragment, lane_set
+from tmagen.emu.state.fragments import Fragment, lane_set
 from tmagen.emu.tmem import COLUMNS
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from tmagen.emu.compile_emit import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa.values import ND, UNSIGNED, lanes_of
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment, lane_set
 
 Array = npt.NDArray[Any]
 _SPACE = np.uint64(56)  # the bits of a generic address from here on say which state space it is in

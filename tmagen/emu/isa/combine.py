@@ -11,7 +11,8 @@ from tmagen.emu.errors import Fault
 from tmagen.emu.isa.access import LOADS, STORES, merged, spread, window, windows
 from tmagen.emu.isa.floats import f_arith
 from tmagen.emu.isa.values import ND, UNSIGNED
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import Fragment, lane_set
 
 ADD_F32 = object()
 """The sum of f32, which depends on the state space: global memory flushes subnormals, shared memory does not."""

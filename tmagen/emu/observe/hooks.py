@@ -11,7 +11,8 @@ from typing import Any
 from tmagen.emu.instr_descriptor import decode
 from tmagen.emu.isa.values import ND
 from tmagen.emu.observe.work import Work
-from tmagen.emu.state.convergence import WAIT, Fragment, pick
+from tmagen.emu.state.convergence import pick
+from tmagen.emu.state.fragments import WAIT, Fragment
 from tmagen.emu.state.issue import signed_coords
 from tmagen.emu.state.remote import commit_targets, receivers, within
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tmagen.emu.observe.work import OTHER, Work
 from tmagen.emu.state.barriers import BarrierWait
 from tmagen.emu.state.cluster_barrier import ClusterWait
-from tmagen.emu.state.convergence import RUN, WAIT, Fragment
+from tmagen.emu.state.fragments import RUN, WAIT, Fragment
 from tmagen.emu.state.mbarrier import MBarrier, PhaseWait
 from tmagen.emu.timing.latency import Table
 from tmagen.emu.timing.units import Units

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmagen.emu.module import Instruction
 from tmagen.emu.observe.work import Work
-from tmagen.emu.state.convergence import WAIT, Fragment
+from tmagen.emu.state.fragments import WAIT, Fragment
 from tmagen.emu.state.mbarrier import PhaseWait
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tmagen.emu.observe.recorder import Row, Slice
 from tmagen.emu.observe.trace import ClusterRecord, CtaInfo
 from tmagen.emu.report import lanes_text
-from tmagen.emu.state.convergence import lane_set
+from tmagen.emu.state.fragments import lane_set
 
 _UNITS = {"loads": "TMA loads", "stores": "TMA stores", "copies": "cp.async", "tensor": "tensor core"}
 _ORDER = ("warp", "loads", "stores", "copies", "tensor", "mbarrier")

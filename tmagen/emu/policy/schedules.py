@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
-from tmagen.emu.state.convergence import Warp
+from tmagen.emu.state.fragments import Warp
 
 _VAIN = 2  # rounds in which everyone looks at memory and goes on to look again
 

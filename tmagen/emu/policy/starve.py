@@ -8,7 +8,7 @@ from typing import Any
 
 from tmagen.emu.policy.policy import victims
 from tmagen.emu.policy.schedules import Favouring
-from tmagen.emu.state.convergence import Warp
+from tmagen.emu.state.fragments import Warp
 
 
 class Starving(Favouring):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tmagen.emu.state.convergence import Fragment
+from tmagen.emu.state.fragments import Fragment
 
 _MOST = 3
 

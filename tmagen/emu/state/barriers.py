@@ -7,19 +7,8 @@ from typing import Any
 
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import M32, ND
-from tmagen.emu.state.convergence import (
-    BLOCK,
-    CTA_BARRIER,
-    JOINS,
-    MET,
-    WAIT,
-    Fragment,
-    again,
-    converge,
-    pick,
-    stay_apart,
-    uniform,
-)
+from tmagen.emu.state.convergence import again, converge, pick, stay_apart, uniform
+from tmagen.emu.state.fragments import BLOCK, CTA_BARRIER, JOINS, MET, WAIT, Fragment
 
 
 class NamedBarrier:

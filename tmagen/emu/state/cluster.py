@@ -13,9 +13,9 @@ from tmagen.emu.launch import Dim3
 from tmagen.emu.report import waiting_at, waiting_lines
 from tmagen.emu.state.cluster_barrier import ClusterBarrier
 from tmagen.emu.state.context import Context
-from tmagen.emu.state.convergence import WAIT, Warp
 from tmagen.emu.state.cta import Cta
 from tmagen.emu.state.endless import FIRST_ROUND, Watchdog
+from tmagen.emu.state.fragments import WAIT, Warp
 
 _POLL_LIMIT = 1_000_000
 

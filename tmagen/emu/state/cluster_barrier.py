@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tmagen.emu.errors import Fault
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, Warp
+from tmagen.emu.state.fragments import BLOCK, WAIT, Fragment, Warp
 
 
 class ClusterBarrier:

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick
+from tmagen.emu.state.convergence import pick
 from tmagen.emu.state.engine import ASYNC
+from tmagen.emu.state.fragments import BLOCK, WAIT, Fragment
 from tmagen.emu.state.mbarrier import barrier_at
 
 Array = npt.NDArray[Any]

@@ -18,8 +18,8 @@ from tmagen.emu.launch import Dim3
 from tmagen.emu.report import calls_text, place_in_shared
 from tmagen.emu.state.barriers import NamedBarrier, recheck
 from tmagen.emu.state.context import Context
-from tmagen.emu.state.convergence import Fragment, Warp
 from tmagen.emu.state.engine import ASYNC, TENSOR, Engine
+from tmagen.emu.state.fragments import Fragment, Warp
 from tmagen.emu.state.mbarrier import MBarrier
 from tmagen.emu.state.registers import Registers
 from tmagen.emu.state.transfer import StartMma

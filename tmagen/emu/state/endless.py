@@ -17,7 +17,7 @@ from tmagen.emu.errors import Endless
 from tmagen.emu.isa.values import ND
 from tmagen.emu.module import Instruction
 from tmagen.emu.report import instruction_place, lanes_text
-from tmagen.emu.state.convergence import WAIT, Fragment
+from tmagen.emu.state.fragments import WAIT, Fragment
 
 FIRST_ROUND = 4096
 """A round gives a turn to each warp that can run. A CTA of a GEMM takes about one for each tile of K."""

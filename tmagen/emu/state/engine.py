@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tmagen.emu.errors import EmulatorError
-from tmagen.emu.state.convergence import CONSUMER, MIDDLE, PRODUCER, Fragment, Warp
+from tmagen.emu.state.fragments import CONSUMER, MIDDLE, PRODUCER, Fragment, Warp
 
 COPY, STORE, TENSOR, ASYNC = "copy", "store", "tensor", "async"
 

@@ -15,8 +15,9 @@ from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND
 from tmagen.emu.mma import Mma
 from tmagen.emu.mma_pair import PairMma
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick, uniform
+from tmagen.emu.state.convergence import pick, uniform
 from tmagen.emu.state.engine import COPY, STORE, TENSOR
+from tmagen.emu.state.fragments import BLOCK, WAIT, Fragment
 from tmagen.emu.state.mbarrier import barrier_at
 from tmagen.emu.state.transfer import BoxLoad, BoxReduce, BoxStore, SpanLoad, SpanReduce, SpanStore
 from tmagen.emu.tensormap import TensorMap

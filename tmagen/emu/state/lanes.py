@@ -9,7 +9,8 @@ import numpy as np
 
 from tmagen.emu.isa.floats import f_minmax
 from tmagen.emu.isa.values import M32, ND, lanes_of, signed
-from tmagen.emu.state.convergence import Fragment, own, pick, uniform
+from tmagen.emu.state.convergence import own, pick, uniform
+from tmagen.emu.state.fragments import Fragment
 
 
 def shuffle(frag: Fragment, mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:

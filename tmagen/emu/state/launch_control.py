@@ -13,8 +13,9 @@ from typing import Any
 from tmagen.emu.errors import Fault, NotJudged
 from tmagen.emu.isa.values import ND
 from tmagen.emu.module import Entry
-from tmagen.emu.state.convergence import Fragment, pick, uniform
+from tmagen.emu.state.convergence import pick, uniform
 from tmagen.emu.state.engine import COPY
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.state.mbarrier import barrier_at
 from tmagen.emu.state.transfer import SpanLoad, constant
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tmagen.emu import tensormap
 from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault, NotJudged
-from tmagen.emu.state.convergence import Fragment, pick, uniform
+from tmagen.emu.state.convergence import pick, uniform
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.tensormap import DataType, SwizzleMode
 
 Bytes = npt.NDArray[np.uint8]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import M32, lanes_of
-from tmagen.emu.state.convergence import Fragment
+from tmagen.emu.state.fragments import Fragment
 
 _ROW_BYTES = 16
 

@@ -11,7 +11,8 @@ from tmagen.emu.compile_emit import SHARED_WINDOW
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import ND, _each
 from tmagen.emu.report import instruction_place
-from tmagen.emu.state.convergence import BLOCK, SWITCH, WAIT, Fragment, again, pick
+from tmagen.emu.state.convergence import again, pick
+from tmagen.emu.state.fragments import BLOCK, SWITCH, WAIT, Fragment
 
 RANK_SHIFT = 24  # an address of the shared::cluster window carries the rank of its CTA from this bit on
 LIMIT = (1 << 20) - 1

@@ -13,7 +13,7 @@ from tmagen.emu.errors import Fault
 from tmagen.emu.instr_descriptor import Format
 from tmagen.emu.isa import access
 from tmagen.emu.isa.values import M32, ND
-from tmagen.emu.state.convergence import Fragment
+from tmagen.emu.state.fragments import Fragment
 
 _WIDE_BYTES = 32
 

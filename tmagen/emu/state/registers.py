@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tmagen.emu.errors import Fault
 from tmagen.emu.module import Entry, Imm
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment
+from tmagen.emu.state.fragments import BLOCK, WAIT, Fragment
 
 FILE = 65536
 """32-bit registers of an SM (CUDA C++ Programming Guide, "Compute Capabilities")."""

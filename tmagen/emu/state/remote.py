@@ -18,8 +18,9 @@ from tmagen.emu.errors import Fault
 from tmagen.emu.isa import access
 from tmagen.emu.isa.values import ND, UNSIGNED
 from tmagen.emu.memory import Bytes
-from tmagen.emu.state.convergence import Fragment, lane_set, pick
+from tmagen.emu.state.convergence import pick
 from tmagen.emu.state.engine import COPY, TENSOR
+from tmagen.emu.state.fragments import Fragment, lane_set
 from tmagen.emu.state.issue import check_bulk, map_of, signed_coords
 from tmagen.emu.state.mbarrier import RANK_SHIFT, barrier_at, mbar_arrive, mbar_complete, mbar_drop, mbar_expect
 from tmagen.emu.state.transfer import BoxLoad, SpanLoad, SpanReduction, constant

@@ -16,8 +16,9 @@ from typing import Any
 from tmagen.emu import wgmma as datapath
 from tmagen.emu.errors import Fault
 from tmagen.emu.isa.values import M32, ND, where32
-from tmagen.emu.state.convergence import BLOCK, WAIT, Fragment, pick, uniform
+from tmagen.emu.state.convergence import pick, uniform
 from tmagen.emu.state.engine import TENSOR
+from tmagen.emu.state.fragments import BLOCK, WAIT, Fragment
 from tmagen.emu.wgmma import ROWS, WARPS, Op
 
 

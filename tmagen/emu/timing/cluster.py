@@ -6,7 +6,8 @@ from __future__ import annotations
 from itertools import repeat
 
 from tmagen.emu.state.cluster import Cluster
-from tmagen.emu.state.convergence import CONVERGE, FAR, LONG_TURN, LONG_WAY, RUN, Warp, resumed
+from tmagen.emu.state.convergence import resumed
+from tmagen.emu.state.fragments import CONVERGE, FAR, LONG_TURN, LONG_WAY, RUN, Warp
 
 NEVER = 1 << 62
 
