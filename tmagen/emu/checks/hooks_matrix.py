@@ -9,7 +9,8 @@ import numpy as np
 
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.hooks_memory import lane_cells
-from tmagen.emu.checks.watch import Stream, Watch
+from tmagen.emu.checks.streams import Stream
+from tmagen.emu.checks.watch import Watch
 from tmagen.emu.isa.values import lanes_of
 from tmagen.emu.state import copies, matrix
 from tmagen.emu.state.convergence import pick

@@ -14,7 +14,8 @@ from tmagen.emu.checks import layouts, tensor_rules
 from tmagen.emu.checks.clocks import Lanes
 from tmagen.emu.checks.hooks_barrier import use
 from tmagen.emu.checks.shadow import Access, Footprint, Index
-from tmagen.emu.checks.watch import Stream, Watch
+from tmagen.emu.checks.streams import Stream
+from tmagen.emu.checks.watch import Watch
 from tmagen.emu.instr_descriptor import Format, InstrDescriptor, Kind, decode
 from tmagen.emu.isa.values import M32
 from tmagen.emu.smem_descriptor import UNIT, Major, Operand, SmemDescriptor, locate

@@ -11,7 +11,8 @@ from tmagen.emu.checks.shadow import Access, Footprint
 from tmagen.emu.state.fragments import Fragment, lane_set
 
 if TYPE_CHECKING:
-    from tmagen.emu.checks.watch import Stream, Watch
+    from tmagen.emu.checks.streams import Stream
+    from tmagen.emu.checks.watch import Watch
 
 
 def told(watch: Watch, frag: Fragment, notes: tuple[tuple[str, str, str], ...]) -> None:

@@ -10,13 +10,14 @@ from tmagen.emu.checks.barriers import WatchedBarrier, WatchedNamed
 from tmagen.emu.checks.clocks import Clocks, Lanes, WarpLanes
 from tmagen.emu.checks.finding import Finding, place_of
 from tmagen.emu.checks.flags import Publication, scope_needed
+from tmagen.emu.checks.hints import hints
 from tmagen.emu.checks.places import shared_text, tensor_text, thread_text
 from tmagen.emu.checks.races import COPIES, NOUNS, SHARED_MEMORY, TENSOR_MEMORY, Verdict
 from tmagen.emu.checks.rows import GLOBAL, MAPS, ORDER, SCOPE, SHARED, TENSOR, Vector
 from tmagen.emu.checks.shadow import Access, Footprint, Shadow
 from tmagen.emu.checks.sites import Site
-from tmagen.emu.report import lanes_text
-from tmagen.emu.state.fragments import Fragment, lane_set
+from tmagen.emu.checks.streams import Stream
+from tmagen.emu.state.fragments import Fragment
 from tmagen.emu.tmem import COLUMNS
 
 if TYPE_CHECKING:
@@ -24,29 +25,6 @@ if TYPE_CHECKING:
 
 _VERBS = {"RAW": ("reads", "writes"), "WAR": ("overwrites", "reads"), "WAW": ("overwrites", "writes")}
 FIRST_CAPACITY = 48
-
-
-class Stream:
-    """Asynchronous operations of one thread that end in order: `count` were issued, `committed` are the counts at the
-    ends of groups that are not waited for.
-    """
-
-    __slots__ = (
-        "accumulator", "address", "collected", "committed", "complete", "count", "last", "read", "shape", "version",
-    )  # fmt: skip
-
-    def __init__(self, read: int, complete: int) -> None:
-        self.read = read  # component: sources have been read
-        self.complete = complete  # component: everything is done
-        self.count = 0
-        self.committed: list[int] = []
-        # The last MMA's D, its access, and the version of tensor memory then.
-        self.accumulator: Footprint | None = None
-        self.last: Access | None = None
-        self.shape: tuple[str, int, int] | None = None  # of the last MMA, and where its D is
-        self.address = -1
-        self.version = -1
-        self.collected: Any = None  # the A in the collector buffer
 
 
 class Watch:
@@ -322,41 +300,11 @@ class Watch:
         message = (
             f"{hazard}: the {mine} of {self.thread(second)} {now} what the {theirs} of {self.thread(first)} {then}"
         )
-        hints = self._hints(first, agent)
         finding = Finding(
             verdict.rule, verdict.level, message, place_of(second.site.instruction, self.name(second)),
-            place_of(first.site.instruction, self.name(first)), where, verdict.edge, hints,
+            place_of(first.site.instruction, self.name(first)), where, verdict.edge, hints(self, first, agent),
         )  # fmt: skip
         self.session.collector.add(finding, second.site, first.site)
-
-    def _hints(self, first: Access, agent: Lanes) -> tuple[str, ...]:
-        if first.kind in COPIES and 0 < (known := agent.known[first.component]) < first.clock - 1:
-            return (
-                f"MB-20: the {self.clocks.names[first.component]} has gone on by {first.clock - known} phases since "
-                "the last one that the thread knows of: by parity a wait cannot tell them apart",
-            )
-        if agent.known[first.component] >= first.clock:
-            return ()  # it is ordered after it as well: a fence or the like is what is missing
-        if first.cluster in (-1, self.number) and (known := self.clocks.partings.lanes(agent.vector, first)):
-            return self._of_lanes(first, known)
-        for group in agent.warp.groups:
-            if group is not agent and group.known[first.component] >= first.clock:
-                who = lanes_text(lane_set(group.mask))
-                return (
-                    f"MB-24: {who} of the same warp are ordered after it, but an acquire is of the thread that "
-                    "executes it: bar.warp.sync hands it on",
-                )
-        return ()
-
-    def _of_lanes(self, first: Access, known: int) -> tuple[str, ...]:
-        """Lanes did something together, and it is ordered after some of them."""
-        others = first.who[1] & ~known
-        if not others:
-            return ()
-        return (
-            f"MB-31: of warp {first.who[0]} it is ordered after {lanes_text(lane_set(known))} alone: bar.warp.sync "
-            f"makes what {lanes_text(lane_set(others))} did known to the lane that arrives or issues",
-        )
 
     def lint(
         self, rule: str, level: str, message: str, frag: Fragment | None = None, *, site: Site | None = None
