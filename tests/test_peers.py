@@ -12,7 +12,7 @@ import pytest
 
 from tmagen.emu import GlobalMemory, Launch, parse
 from tools.peers import __main__ as command
-from tools.peers import gluon, own, tirx, triton, triton_others
+from tools.peers import gluon, own, tirx, triton, triton_others, triton_runs
 from tools.peers.cases import TRITON, TritonCase
 from tools.peers.outcome import Outcome, Ways, table
 from tools.peers.problem import GUARD, TYPES, Problem
@@ -96,7 +96,7 @@ def test_a_kernel_that_stores_nothing_fails(tmp_path: Path, monkeypatch: pytest.
     (folder / f"{case.name}.ptx").write_text(KERNEL.format(params=", ".join(params)))
     record = {"kernel": "pointers", "shared": 0, "scratch": 0, "ctas": 1, "maps": []}
     (folder / f"{case.name}.json").write_text(json.dumps(record))
-    monkeypatch.setattr(triton, "FOLDER", tmp_path)
+    monkeypatch.setattr(triton_runs, "FOLDER", tmp_path)
     outcome = triton.run_case(case, Ways(checks=False))
     assert outcome.runs == 4 and outcome.verdict == "FAILED"
     assert "256 of 256 elements differ" in outcome.problems[0]

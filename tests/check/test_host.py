@@ -134,6 +134,13 @@ def test_what_cannot_be_built(tmp_path: Path) -> None:
             run_host(sources, **options)  # type: ignore[arg-type]
 
 
+def passes(source: Path, text: str) -> None:
+    """The program exits with 0, and nothing is wrong with its kernel."""
+    source.write_text(text)
+    report = run_host([source], completion="eager")
+    assert report.cases[0].verdict is Verdict.PASSED, report.text()
+
+
 PACKED_MAPS = """
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -169,10 +176,7 @@ int main() {
 
 
 def test_maps_of_packed_elements_and_an_empty_kernel(tmp_path: Path) -> None:
-    source = tmp_path / "maps.cu"
-    source.write_text(PACKED_MAPS)
-    report = run_host([source], completion="eager")
-    assert report.cases[0].verdict is Verdict.PASSED, report.text()
+    passes(tmp_path / "maps.cu", PACKED_MAPS)
 
 
 POINTERS = """
@@ -204,7 +208,4 @@ int main() {
 
 
 def test_what_a_pointer_is(tmp_path: Path) -> None:
-    source = tmp_path / "pointers.cu"
-    source.write_text(POINTERS)
-    report = run_host([source], completion="eager")
-    assert report.cases[0].verdict is Verdict.PASSED, report.text()
+    passes(tmp_path / "pointers.cu", POINTERS)

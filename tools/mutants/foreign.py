@@ -19,7 +19,7 @@ from tmagen.tirx.build import build_scripts
 from tmagen.tirx.lower import TVM_VERSION
 from tmagen.toolchain import compile_ptx, find_nvcc
 from tools.mutants.base import Base, Prepared
-from tools.peers import triton
+from tools.peers import triton, triton_runs
 from tools.peers.cases import TritonCase
 from tools.peers.problem import Problem
 
@@ -93,19 +93,19 @@ class Triton(Base):
     def __init__(self, name: str, case: TritonCase, *more: tuple[int, int, int]) -> None:
         """`more` are shapes beside those of the case, and go other ways."""
         self.name = name
-        self.about = f"Triton {triton.VERSION}: `{case.name}`"
+        self.about = f"Triton {triton_runs.VERSION}: `{case.name}`"
         self.case = replace(case, shapes=(*case.shapes, *more))
         self.cases = len(self.case.shapes)
         self.others = tuple(range(len(case.shapes), self.cases))
 
     def missing(self) -> bool:
         """Whether Triton is not there: it is fetched by `make peers` alone."""
-        return not (triton.PACKAGES / "triton").is_dir()
+        return not (triton_runs.PACKAGES / "triton").is_dir()
 
     @cached_property
     def _built(self) -> tuple[str, dict[str, Any]]:
-        triton.compile_all((self.case,))
-        folder = triton.FOLDER / "ptx"
+        triton_runs.compile_all((self.case,))
+        folder = triton_runs.FOLDER / "ptx"
         record = json.loads((folder / f"{self.case.name}.json").read_text())
         return (folder / f"{self.case.name}.ptx").read_text(), record
 

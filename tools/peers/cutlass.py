@@ -13,7 +13,7 @@ from pathlib import Path
 from tmagen.check import Severity, Verdict, run_host
 from tmagen.errors import TmagenError
 from tools.peers.outcome import Outcome, Ways
-from tools.peers.triton import FOLDER
+from tools.peers.triton_runs import FOLDER
 
 VERSION = "4.2.0.0"
 PACKAGES = FOLDER / f"cutlass-{VERSION}"

@@ -5,19 +5,17 @@ shapes. It comes with Triton, and compiles in the same process.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from tmagen import emu
-from tmagen.emu import EmulatorError, Launch, Module, TensorMap
+from tmagen.emu import Launch, Module, TensorMap
 from tmagen.emu.tensormap import DataType, SwizzleMode
 from tools.peers.cases import Shape
 from tools.peers.outcome import USUAL_WAYS, Outcome, Ways
 from tools.peers.problem import Problem
-from tools.peers.triton import FOLDER, VERSION, compile_all, install
+from tools.peers.triton_runs import Given, Run, compiled, packed, tried
 
 _MMA_M = 128  # rows of D that a CTA makes
 
@@ -75,37 +73,23 @@ CASES = (
 
 def run_all(pattern: str = "", ways: Ways = USUAL_WAYS) -> Iterator[Outcome]:
     """Every case whose name holds `pattern`."""
-    cases = tuple(case for case in CASES if pattern in case.name)
-    install()
-    compile_all(cases)
-    for case in cases:
+    for case in compiled(CASES, pattern):
         yield run_case(case, ways)
 
 
 def run_case(case: GluonCase, ways: Ways = USUAL_WAYS) -> Outcome:
     """One kernel, in all ways."""
-    outcome = Outcome(f"triton {VERSION}", case.name)
-    record = json.loads((FOLDER / "ptx" / f"{case.name}.json").read_text())
-    if "error" in record:
-        outcome.refused = record["error"]
-        return outcome
-    path = FOLDER / "ptx" / f"{case.name}.ptx"
-    module = emu.parse(path.read_text(), path.name)
-    start = time.perf_counter()
-    for shape in case.shapes:
-        shell = launch_of(case, record, module, Problem(("fp16",) * 3, shape, kn=True), shape)
-        for policy, seed, checks in ways.runs(shell):
-            problem = Problem(("fp16",) * 3, shape, kn=True)
-            launch = launch_of(case, record, module, problem, shape)
-            where = f"{'x'.join(map(str, shape))} {policy}, seed {seed}"
-            try:
-                result = emu.run(module, launch, problem.memory, completion=policy, seed=seed, checks=checks)
-            except EmulatorError as error:
-                outcome.problems.append(f"{where}: {error.report()}")
-                continue
-            outcome.judge(where, result.findings, problem.wrong(16))
-    outcome.seconds = time.perf_counter() - start
-    return outcome
+
+    def begin(record: dict[str, Any], module: Module, shape: Shape) -> Run:
+        problem = Problem(("fp16",) * 3, shape, kn=True)
+        launch = launch_of(case, record, module, problem, shape)
+        return Run(launch, problem.memory, lambda: problem.wrong(16))
+
+    def given(record: dict[str, Any], module: Module) -> Iterator[Given]:
+        for shape in case.shapes:
+            yield "x".join(map(str, shape)), partial(begin, record, module, shape)
+
+    return tried(case.name, ways, given)
 
 
 def launch_of(case: GluonCase, record: dict[str, Any], module: Module, problem: Problem, shape: Shape) -> Launch:
@@ -122,11 +106,7 @@ def launch_of(case: GluonCase, record: dict[str, Any], module: Module, problem: 
         )  # fmt: skip
         values += [tmap.encode(), rows, columns, columns, 1]
     values += [0, 0]  # Triton's own memory, of which these kernels have none
-    params = bytearray(entry.param_bytes)
-    for param, value in zip(entry.params, values, strict=True):
-        raw = value if isinstance(value, bytes) else value.to_bytes(param.size, "little")
-        params[param.offset : param.offset + param.size] = raw
     tiles = -(-m // case.tile[0]) * -(-n // case.tile[1])
     ctas = record["ctas"]
     block = (entry.directives["reqntid"][0], 1, 1)
-    return Launch(record["kernel"], (tiles * ctas, 1, 1), block, (ctas, 1, 1), record["shared"], bytes(params))
+    return Launch(record["kernel"], (tiles * ctas, 1, 1), block, (ctas, 1, 1), record["shared"], packed(entry, values))
